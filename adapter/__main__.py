@@ -18,6 +18,7 @@ from adapter.execute.planning import Planner
 from adapter.server.collecting import LOOK_S, Collector
 from adapter.server.descriptors import sessions_that_fit
 from adapter.server.server import Limits, Server
+from collection.topic_keeper import add_partitions
 from journal import process
 from journal.doors import SQL_HINT, add_insecure, check_address, password_from
 from journal.errors import InvalidUsage, TidemarkError, Unavailable
@@ -37,6 +38,7 @@ def parser() -> argparse.ArgumentParser:
     add_insecure(made)
     made.add_argument("--max-connections", type=int, default=Limits.connections_max, metavar="N",
                       help="sessions at once; the next one is refused with 53300 (default: %(default)s)")  # fmt: skip
+    add_partitions(made)
     made.add_argument("--no-ddl-topic", action="store_true", help="do not execute requests of the ddl topic")
     return made
 
@@ -73,7 +75,9 @@ async def serve(arguments: argparse.Namespace, password: str | None) -> int:
     names = TopicNames(arguments.env)
     async with AsyncExitStack() as stack:
         opening = asyncio.ensure_future(
-            stack.enter_async_context(open_executor(arguments.kafka, names, f"adapter-{uuid.uuid4().hex[:12]}"))
+            stack.enter_async_context(open_executor(
+                arguments.kafka, names, f"adapter-{uuid.uuid4().hex[:12]}", arguments.partitions
+            ))
         )
         await asyncio.wait((opening, told), return_when=asyncio.FIRST_COMPLETED)
         if not opening.done():

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from collection.topic_keeper import add_partitions
 from embedded.data_dir import read_run
 from embedded.layout import STATE
 from embedded.ports import HOST
@@ -35,6 +36,7 @@ def add_stack_options(parser: argparse.ArgumentParser, data: Path, env: str) -> 
     parser.add_argument("--store", metavar="URL",
                         help="where settled rows go: file:///a/directory, s3://bucket/prefix?region=R (default: in the "
                              "data directory; with --kafka nowhere, they stay on topics)")  # fmt: skip
+    add_partitions(parser)
     parser.add_argument("--env", default=env, help="environment: the prefix of all topics (default: %(default)s)")
     parser.add_argument("--fresh", action="store_true", help="forget what is there and start over")
 
@@ -47,7 +49,7 @@ def settings_from(arguments: argparse.Namespace) -> Settings:
         data=arguments.data, env=arguments.env, adapters=arguments.adapters, host=arguments.host, port=arguments.port,
         broker_port=arguments.broker_port, kafka=arguments.kafka, spark_master=arguments.spark_master,
         store=arguments.store, fresh=arguments.fresh, password_file=arguments.password_file,
-        insecure=arguments.insecure,
+        insecure=arguments.insecure, partitions=arguments.partitions,
     )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ collection wins; nobody waits for it (a write to a topic that is not there yet w
 
 from __future__ import annotations
 
+import argparse
 import logging
 import threading
 from collections.abc import Iterable
@@ -28,17 +29,44 @@ BATCH_MAX = 200
 
 REQUEST_TIMEOUT_S = 30.0
 
+PARTITIONS = 1
+"""Of a topic that is made, unless somebody says otherwise (:func:`add_partitions`).  One: a broker flushes each by
+itself, so a second on the same broker only adds to what a write and a start cost (``bench/partitions.py``)."""
+
+PARTITIONS_MAX = 64
+"""As many brokers as may share one collection's writing, and more: each costs every broker that has it two files that
+are open, and some 20 MB of a file system's space that is only reserved."""
+
 BACKOFF_FIRST_S = 0.25
 BACKOFF_MAX_S = 10.0
+
+
+def partitions_given(text: str) -> int:
+    """A number of partitions as an option has it.  Raises ``ArgumentTypeError``."""
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= PARTITIONS_MAX):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to {PARTITIONS_MAX}")
+    return int(text)
+
+
+def add_partitions(parser: argparse.ArgumentParser) -> None:
+    """The option of a process that has topics made.
+
+    An option and no setting of the catalog: nobody has to agree on it.  Whoever comes first makes a topic, and
+    everybody takes it as it is, but for code that is older than this option: it writes to none with several.
+    """
+    parser.add_argument("--partitions", type=partitions_given, default=PARTITIONS, metavar="N",
+                        help="of a collection's topic that is made (default: %(default)s)")  # fmt: skip
 
 
 class TopicKeeper:
     """One thread with one admin client at a time, begun with the first order.  Orders are bounded by the number of
     collections."""
 
-    def __init__(self, bootstrap: str, names: TopicNames) -> None:
+    def __init__(self, bootstrap: str, names: TopicNames, partitions: int = PARTITIONS) -> None:
+        """``partitions``: of the topics that are made from now on; those that are there stay as they are."""
         self._admin = Lasting(bootstrap)
         self._names = names
+        self._partitions = partitions
         self._replication_factor: int | None = None
         self._lock = threading.Lock()
         self._orders: dict[str, bool] = {}
@@ -120,7 +148,7 @@ class TopicKeeper:
             admin = self._admin.meet_controller(self._names.catalog)
             if create:
                 replicas = self._replicas()
-                specs = [data_spec(self._names.data(i), replicas) for i in create]
+                specs = [data_spec(self._names.data(i), replicas, self._partitions) for i in create]
                 new = [NewTopic(s.name, s.partitions, s.replication_factor, config=s.config) for s in specs]
                 answers |= admin.create_topics(new, operation_timeout=REQUEST_TIMEOUT_S,
                                                request_timeout=2 * REQUEST_TIMEOUT_S)  # fmt: skip

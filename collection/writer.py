@@ -6,6 +6,9 @@ write is not bound, so it did not happen (``Rejected``: the same write cannot su
 again).  What a failed write left on the topic is garbage that no reader looks at.
 
 It does *not* promise order between two writes, nor that a run is one range: another writer's records may lie between.
+Records go to any of their topic's partitions, since what is bound says where each is: Kafka's client draws one for each
+record, or one for a whole write whose runs should be few (by the hash of a key, which nobody reads).  So nothing here
+knows how many there are, and those that somebody adds are written to once the client has heard of them.
 
 A producer can hang on a deposed leader until the network heals (FACTS).  So a write without an answer for
 ``WATCHDOG_S``, or whose topic most brokers say has another leader by now (:mod:`journal.leaders`), makes a fresh
@@ -19,6 +22,7 @@ copy that counts, and a producer without an id writes its first record in 3 ms i
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -31,7 +35,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from collection.binding import Run
 from collection.columns import Columns, table_from_rows
 from collection.rows import EncodedBatch, encode
-from collection.topic_keeper import TopicKeeper
+from collection.topic_keeper import PARTITIONS, TopicKeeper
 from journal.clients import make_producer
 from journal.errors import Rejected, TidemarkError, Unavailable
 from journal.leaders import SUSPECT_S, SUSPECTED_MAX, leaders_of
@@ -59,6 +63,9 @@ without an id is another record with as long to wait: behind a network that take
 confirmed after 0.6 to 0.9 s, and at half a second no row was ever acknowledged until it healed (8 s; now 1.6 s).
 Below the socket's 2 s, so that it can be said; a leader that was deposed is found out by asking who leads."""
 
+KEY_BYTES = 4
+"""Of a key that is drawn: enough that its hash is any of the partitions there may be."""
+
 _POLL_S = 0.1
 
 _MISSING = (KafkaError._UNKNOWN_TOPIC, KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION)
@@ -77,14 +84,18 @@ class Keeper(Protocol):
 class _Write:
     """One call of ``write``: its records, and where those of its present generation landed.
 
-    ``told_apart``: the caller must know which batch is where, and not only where they are.
+    ``told_apart``: the caller must know which batch is where, and not only where they are.  ``key``: what has one is in
+    one partition.
     """
 
-    def __init__(self, topic: str, attempt: str, batches: list[EncodedBatch], told_apart: bool, now: float) -> None:
+    def __init__(
+        self, topic: str, attempt: str, batches: list[EncodedBatch], told_apart: bool, key: bytes | None, now: float
+    ) -> None:
         self.topic = topic
         self.attempt = attempt
         self.batches = batches
         self.told_apart = told_apart
+        self.key = key
         self.bytes = sum(len(b.value) for b in batches)
         self.future: Future[list[Run]] = Future()
         self.deadline = now + WRITE_TIMEOUT_S
@@ -134,13 +145,16 @@ class _Polled:
 class CollectionWriter:
     """Writes rows of any collection of one environment.  All methods may be called from any thread."""
 
-    def __init__(self, bootstrap: str, names: TopicNames, keeper: Keeper | None = None) -> None:
-        """``keeper`` is who makes topics, where this process removes some too: of one keeper the last order wins."""
+    def __init__(
+        self, bootstrap: str, names: TopicNames, keeper: Keeper | None = None, partitions: int = PARTITIONS
+    ) -> None:
+        """``keeper`` is who makes topics, where this process removes some too: of one keeper the last order wins.
+        Otherwise they are made with ``partitions``."""
         self._names = names
         self._lock = threading.Lock()
         self._polled = _Polled(_make_producer(bootstrap))
         self._checks = TopicChecks(bootstrap, names)
-        self._keeper = keeper or TopicKeeper(bootstrap, names)
+        self._keeper = keeper or TopicKeeper(bootstrap, names, partitions)
         self._ordered: set[str] = set()
         """Collections whose topic was ordered here: at most one short name for each that is written."""
         self._leaders = leaders_of(bootstrap)
@@ -153,26 +167,28 @@ class CollectionWriter:
         self._watch = Watch(self._look, "collection-writer-watch")
 
     def write(
-        self, collection_id: str, columns: Columns, rows: pa.Table | Sequence[Sequence[object]], attempt: str
-    ) -> Future[list[Run]]:
+        self, collection_id: str, columns: Columns, rows: pa.Table | Sequence[Sequence[object]], attempt: str,
+        key: bytes | None = None,
+    ) -> Future[list[Run]]:  # fmt: skip
         """Write ``rows`` (an Arrow table with or without ``__diff``, or tuples) and give their runs, in offset order.
+        All that is written with the same ``key`` goes to the same partition.
 
         No rows give no runs.  The future fails with ``Rejected`` (54000 too large, 53400 too much is pending, 55000 the
         topic is configured so that it would lose rows) or ``Unavailable`` (no broker, no topic within
         ``WRITE_TIMEOUT_S``).  Raises ``InvalidUsage`` where the rows do not fit the columns: nothing was sent then.
         """
         table = rows if isinstance(rows, pa.Table) else table_from_rows(columns, rows)
-        return self._write(collection_id, list(encode(columns, table, attempt)), attempt, told_apart=False)
+        return self._write(collection_id, list(encode(columns, table, attempt)), attempt, told_apart=False, key=key)
 
     def write_batches(self, collection_id: str, batches: Sequence[EncodedBatch], attempt: str) -> Future[list[Run]]:
         """As :meth:`write`, of rows that are batches already, one record each; the runs say that ``attempt`` wrote
-        them, and are in the order of the batches, wherever these landed."""
-        return self._write(collection_id, list(batches), attempt, told_apart=True)
+        them, and are in the order of the batches, wherever these landed: in one partition, so that they are few."""
+        return self._write(collection_id, list(batches), attempt, told_apart=True, key=os.urandom(KEY_BYTES))
 
     def _write(
-        self, collection_id: str, batches: list[EncodedBatch], attempt: str, told_apart: bool
+        self, collection_id: str, batches: list[EncodedBatch], attempt: str, told_apart: bool, key: bytes | None
     ) -> Future[list[Run]]:
-        write = _Write(self._names.data(collection_id), attempt, batches, told_apart, time.monotonic())
+        write = _Write(self._names.data(collection_id), attempt, batches, told_apart, key, time.monotonic())
         if not write.batches:
             write.future.set_result([])
             return write.future
@@ -239,7 +255,7 @@ class CollectionWriter:
                 self._on_delivery(write, generation, index, rows, error, message)
 
             try:
-                producer.produce(write.topic, batch.value, partition=0, on_delivery=delivered)
+                producer.produce(write.topic, batch.value, write.key, on_delivery=delivered)
             except BufferError:
                 return Rejected("too many rows are waiting to be written", sqlstate="53400")
             except KafkaException as error:
@@ -357,6 +373,8 @@ def _make_producer(bootstrap: str) -> Producer:
             "enable.idempotence": False,
             "message.timeout.ms": int(1000 * WRITE_TIMEOUT_S),
             "request.timeout.ms": REPLICATED_MS,
+            # Each record by itself: by default all of some 10 ms, a large write, go to one.
+            "sticky.partitioning.linger.ms": 0,
         },
     )
 

@@ -22,6 +22,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from catalog_log.bootstrap import create_environment
+from collection.topic_keeper import PARTITIONS
 from controllers.class_archive import ARCHIVE_ENV
 from controllers.commands import STORAGE, compute
 from controllers.spark_masters import check_store
@@ -63,6 +64,8 @@ class Settings:
     store: str | None = None
     """Where settled rows go; ``None``: into the data directory, or nowhere on a cluster of the user's own, where others
     may belong to the environment who do not see this machine's files."""
+    partitions: int = PARTITIONS
+    """Of a collection's topic that is made."""
     fresh: bool = False
     password_file: Path | None = None
     """What adapters ask for; ``None``: what the environment's variables say, or nothing."""
@@ -187,21 +190,23 @@ class Stack:
         doors += ["--insecure"] if settings.insecure else []
         url = settings.store or (None if settings.kafka else (self._data.path / "store").resolve().as_uri())
         store = [] if url is None else ["--store", url]
+        spread = ["--partitions", str(settings.partitions)]
         scratch = self._data.path / "compute"
         scratch.mkdir(exist_ok=True)
         archive = find_archive(SPARK)
         yield self._python(
             "compute", "controllers.compute", *common, "--cluster", CLUSTER, "--data", str(scratch), *master, *store,
-            "--await-environment", str(START_TIMEOUT_S), timeout_s=START_TIMEOUT_S,
+            *spread, "--await-environment", str(START_TIMEOUT_S), timeout_s=START_TIMEOUT_S,
             env={ARCHIVE_ENV: str(archive)} if archive else None,
         )  # fmt: skip
-        yield self._python("storage", "controllers.storage", *common, *store)
+        yield self._python("storage", "controllers.storage", *common, *store, *spread)
         for controller in (STORAGE, compute(CLUSTER)):
             yield self._python(f"subscriber-{controller}", "subscribers", *common, "--controller", controller)
         for number, port in enumerate(self.ports):
             yield self._python(
-                f"adapter-{number + 1}", "adapter", *common, "--host", settings.host, "--port", str(port), *doors
-            )
+                f"adapter-{number + 1}", "adapter", *common, "--host", settings.host, "--port", str(port), *doors,
+                *spread,
+            )  # fmt: skip
 
     def _python(
         self, name: str, module: str, *arguments: str, timeout_s: float = 60.0, env: Mapping[str, str] | None = None

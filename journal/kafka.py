@@ -201,7 +201,7 @@ class KafkaTransport:
         with self._lock:
             if self._closed:
                 return
-            log.info("another leader", extra={"topic": self.topic, "leader": agreed.leader})
+            log.info("another leader", extra={"topic": self.topic, "leader": agreed.leaders[0]})
             self._moved_at = time.monotonic()
             readers = list(self._readers)
         for reader in readers:

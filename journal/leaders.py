@@ -59,26 +59,31 @@ QUIET_EVERY_S = 1.0
 reads.  One broker is asked, in turn; only where it names another leader than was agreed all are."""
 
 
+Led = tuple[int, ...]
+"""The ids of the brokers that lead a topic's partitions, in the order of these; -1 of one that nobody leads."""
+
+
 class Agreed(NamedTuple):
     """What most brokers say of a topic."""
 
-    leader: int
+    leaders: Led
     bootstrap: str
     """The brokers that say so."""
 
 
-def agreed(answers: Mapping[int, int], addresses: Mapping[int, str]) -> Agreed | None:
-    """From each broker's word (broker id to leader id) the leader that most of *all* brokers name, if any.  Pure.
+def agreed(answers: Mapping[int, Led], addresses: Mapping[int, str]) -> Agreed | None:
+    """From each broker's word (broker id to leaders) those that most of *all* brokers name, if any.  Pure.
 
-    A word of somebody who is no member does not count.
+    A word of somebody who is no member does not count, nor one by which a partition has no leader: it will have one, or
+    its brokers are away and no other client would find them.
     """
-    named = Counter(leader for broker, leader in answers.items() if leader >= 0 and broker in addresses)
+    named = Counter(led for broker, led in answers.items() if min(led) >= 0 and broker in addresses)
     if not named:
         return None
-    leader, count = named.most_common(1)[0]
+    led, count = named.most_common(1)[0]
     if not addresses or 2 * count <= len(addresses):
         return None
-    return Agreed(leader, ",".join(addresses[b] for b in sorted(answers) if b in addresses and answers[b] == leader))
+    return Agreed(led, ",".join(addresses[b] for b in sorted(answers) if b in addresses and answers[b] == led))
 
 
 class _Followed:
@@ -195,7 +200,7 @@ class Leaders:
             followed = self._followed.get(topic)
             opinion = None if followed is None else followed.agreed
             doubtful = answer is not None and opinion is not None and (
-                answer[1] != opinion.leader
+                answer[1] != opinion.leaders
                 # Too few said so, of those that are known by now.
                 or 2 * len(opinion.bootstrap.split(",")) <= len(self._addresses)
             )  # fmt: skip
@@ -205,10 +210,10 @@ class Leaders:
     def _ask_all(self, topic: str) -> None:
         with self._lock:
             asked = list(self._addresses.values()) or [a.strip() for a in self._bootstrap.split(",")]
-        answers: dict[int, int] = {}
+        answers: dict[int, Led] = {}
         opinion = None
-        for broker, leader in self._answers(asked, topic):
-            answers[broker] = leader
+        for broker, led in self._answers(asked, topic):
+            answers[broker] = led
             with self._lock:
                 opinion = agreed(answers, self._addresses)
             if opinion is not None:
@@ -220,7 +225,7 @@ class Leaders:
             if followed is None:
                 return
             before, followed.agreed = followed.agreed, opinion
-            moved = before is not None and before.leader != opinion.leader
+            moved = before is not None and before.leaders != opinion.leaders
             callbacks = list(followed.callbacks) if moved else []
             if moved:
                 followed.suspect_until = 0.0
@@ -230,7 +235,7 @@ class Leaders:
             except Exception:
                 log.exception("a follower could not take in that another leads", extra={"topic": topic})
 
-    def _answers(self, addresses: Sequence[str], topic: str) -> Iterator[tuple[int, int]]:
+    def _answers(self, addresses: Sequence[str], topic: str) -> Iterator[tuple[int, Led]]:
         """What those brokers say that answer, as they do, within ``HANGS_S``."""
         asking = {self._questions.submit(self._ask, address, topic): address for address in addresses}
         try:
@@ -244,8 +249,8 @@ class Leaders:
                     if not done.done():
                         self._admins.pop(address, None)
 
-    def _ask(self, address: str, topic: str) -> tuple[int, int] | None:
-        """``(broker, leader)`` as the broker at ``address`` has it."""
+    def _ask(self, address: str, topic: str) -> tuple[int, Led] | None:
+        """``(broker, leaders)`` as the broker at ``address`` has it."""
         with self._lock:
             admin = self._admins.get(address)
             if admin is None:
@@ -262,8 +267,8 @@ class Leaders:
                 del self._admins[address]  # asked anew next time
         return found
 
-    def _understood(self, answer: ClusterMetadata, address: str, topic: str) -> tuple[tuple[int, int] | None, bool]:
-        """``(broker, leader)``, and whether the client that got it still asks the broker at ``address``."""
+    def _understood(self, answer: ClusterMetadata, address: str, topic: str) -> tuple[tuple[int, Led] | None, bool]:
+        """``(broker, leaders)``, and whether the client that got it still asks the broker at ``address``."""
         brokers = {broker.id: f"{broker.host}:{broker.port}" for broker in answer.brokers.values()}
         with self._lock:
             if len(brokers) >= len(self._addresses):
@@ -278,9 +283,9 @@ class Leaders:
             # Its own broker was away for a while, and this client has stayed with another.
             useful = False
         found = answer.topics.get(topic)
-        if broker < 0 or found is None or 0 not in found.partitions:
+        if broker < 0 or found is None or not found.partitions:
             return None, useful
-        return (broker, found.partitions[0].leader), useful
+        return (broker, tuple(found.partitions[number].leader for number in sorted(found.partitions))), useful
 
 
 def _questions() -> ThreadPoolExecutor:

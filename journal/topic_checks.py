@@ -67,7 +67,7 @@ class TopicChecks:
             partitions = answers[0].result().partitions
             replicas = min((len(each.replicas) for each in partitions), default=0)
             actual = {key: entry.value for key, entry in answers[2].result().items()}
-            found = differences(data_spec(topic, replicas), len(partitions), actual)
+            found = differences(data_spec(topic, replicas, len(partitions)), len(partitions), actual)
             wanted = _replicas_of(answers[1])
             if replicas < wanted:
                 found.append(f"it has {replicas} replicas, expected {wanted}")

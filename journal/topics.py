@@ -43,9 +43,9 @@ def journal_spec(name: str, replication_factor: int) -> TopicSpec:
     return TopicSpec(name, 1, replication_factor, _durable(replication_factor))
 
 
-def data_spec(name: str, replication_factor: int) -> TopicSpec:
-    """The rows of one collection: as a journal."""
-    return journal_spec(name, replication_factor)
+def data_spec(name: str, replication_factor: int, partitions: int = 1) -> TopicSpec:
+    """The rows of one collection: as durable as a journal, in any number of partitions."""
+    return TopicSpec(name, partitions, replication_factor, _durable(replication_factor))
 
 
 def queue_spec(name: str, replication_factor: int, partitions: int = 1) -> TopicSpec:

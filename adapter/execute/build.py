@@ -12,6 +12,7 @@ from adapter.duck.gate import check_engine
 from adapter.execute.executor import TidemarkExecutor
 from adapter.execute.peeks import FlightPeeks
 from catalog_log.log import CatalogLog
+from collection.topic_keeper import PARTITIONS
 from collection.writer import CollectionWriter
 from journal import process
 from journal.aio import Bridge
@@ -26,8 +27,12 @@ what is not closed: whoever waited for an answer has been told by then."""
 
 
 @asynccontextmanager
-async def open_executor(bootstrap: str, names: TopicNames, writer_id: str) -> AsyncIterator[TidemarkExecutor]:
-    """An executor on a real environment.  Raises ``Unavailable`` (no broker), ``FatalLog`` (not our topics), or
+async def open_executor(
+    bootstrap: str, names: TopicNames, writer_id: str, partitions: int = PARTITIONS
+) -> AsyncIterator[TidemarkExecutor]:
+    """An executor on a real environment, which has topics made with ``partitions``.
+
+    Raises ``Unavailable`` (no broker), ``FatalLog`` (not our topics), or
     ``InvalidUsage`` where the in-process engine lacks what we are written in.
 
     What cannot be closed within ``CLOSE_TIMEOUT_S`` is left behind, on threads that do not keep the process.
@@ -42,7 +47,7 @@ async def open_executor(bootstrap: str, names: TopicNames, writer_id: str) -> As
         closers["oracle"] = oracle.close
         for log in (catalog.journal.transport, oracle):
             log.make_ready()  # or the first CREATE TABLE would take a second
-        writer = CollectionWriter(bootstrap, names)
+        writer = CollectionWriter(bootstrap, names, partitions=partitions)
         closers["writer"] = writer.close
         peeks = FlightPeeks(catalog, bridge)
         closers["peeks"] = peeks.close

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from catalog_log.bootstrap import await_environment
+from collection.topic_keeper import add_partitions
 from controllers.spark_masters import check_store
 from journal.doors import add_insecure, controller_refused
 from journal.errors import InvalidUsage
@@ -33,6 +34,7 @@ def parser() -> argparse.ArgumentParser:
                       help="port beside it for what indexes answer at once (default: any free one)")  # fmt: skip
     made.add_argument("--await-environment", type=float, default=0.0, metavar="SECONDS",
                       help="how long the environment may still be missing (default: not at all)")  # fmt: skip
+    add_partitions(made)
     add_insecure(made)
     return made
 
@@ -66,7 +68,7 @@ def main() -> int:
             controller = ComputeController(
                 options.kafka, names, options.cluster, spark,
                 host=options.flight_host, port=options.flight_port, lookup_port=options.lookup_port,
-                store=store,
+                store=store, partitions=options.partitions,
             )  # fmt: skip
             controller.run(stopped, lambda address: announce_ready(controller=name, address=address))
         except StaleEpoch as fenced:

@@ -24,6 +24,7 @@ from functools import partial
 from catalog_log.log import CatalogLog
 from catalog_log.model import Node
 from catalog_log.settings import GEAR, key_of, setting_of
+from collection.topic_keeper import PARTITIONS
 from collection.writer import CollectionWriter
 from controllers.at_work import open_at_work
 from controllers.command_topic import open_command_topic
@@ -100,6 +101,7 @@ class ComputeController:
     def __init__(
         self, bootstrap: str, names: TopicNames, cluster: str, spark: StartingSession, *,
         host: str = "127.0.0.1", port: int = 0, lookup_port: int = 0, store: Store | None = None,
+        partitions: int = PARTITIONS,
     ) -> None:  # fmt: skip
         self._bootstrap = bootstrap
         self._names = names
@@ -113,7 +115,7 @@ class ComputeController:
         self._catalog = CatalogLog.open(bootstrap, names, writer_id)
         self._oracle = Oracle.open(bootstrap, names, writer_id, self._catalog.upper)
         self._views = ViewsLog.open(bootstrap, names, writer_id)
-        self._writer = CollectionWriter(bootstrap, names)
+        self._writer = CollectionWriter(bootstrap, names, partitions=partitions)
         self._attempts = (f"{self._incarnation}-s{n}" for n in itertools.count(1))
         self._at_work = open_at_work(bootstrap, names, compute(cluster), self._incarnation)
         self._scratch = spark.scratch

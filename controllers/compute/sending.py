@@ -11,6 +11,7 @@ A task has some thirty million bytes of rows in memory, each a few times over, h
 from __future__ import annotations
 
 import http.client
+import os
 import pickle
 import zlib
 from collections import deque
@@ -25,7 +26,7 @@ import pyarrow.compute as pc
 
 from collection.binding import Run, joined
 from collection.columns import Columns, fit, sql_type
-from collection.writer import CollectionWriter, to_be_tried_again
+from collection.writer import KEY_BYTES, CollectionWriter, to_be_tried_again
 from controllers.changes import as_schema, canonical, change_schema, consolidate, only_insertions
 from controllers.peeks.peek_codec import decode_error, encode_error
 from journal.errors import Rejected, TidemarkError
@@ -181,6 +182,8 @@ class _Sending:
     def __init__(self, order: Order, task: int, writer: CollectionWriter) -> None:
         self._order = order
         self._task = task
+        self._key = os.urandom(KEY_BYTES)
+        """One partition for all of a task's records: those of other tasks would lie between them in each."""
         self._writer = writer
         self._written: deque[tuple[pa.Table, Future[list[Run]]]] = deque()
         self._runs: list[Run] = []
@@ -218,7 +221,7 @@ class _Sending:
             self._settle()
 
     def _begun(self, rows: pa.Table) -> Future[list[Run]]:
-        return self._writer.write(self._order.collection, self._order.columns, rows, self._order.attempt)
+        return self._writer.write(self._order.collection, self._order.columns, rows, self._order.attempt, self._key)
 
     def _settle(self) -> None:
         rows, written = self._written.popleft()

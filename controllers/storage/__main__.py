@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 
+from collection.topic_keeper import add_partitions
 from controllers.storage.controller import CHECKPOINT_EVERY, StorageController
 from controllers.storage.sealer import GRACE_S, Waits
 from controllers.storage.sealing import SEAL_ROWS
@@ -38,6 +39,7 @@ def parser() -> argparse.ArgumentParser:
                       help="how long rows in a file stay where they were, too (default: %(default)s)")  # fmt: skip
     made.add_argument("--host", default="127.0.0.1", help="address for its status server (default: %(default)s)")
     made.add_argument("--port", type=int, default=0, help="its port, 0 for any free one (default: %(default)s)")
+    add_partitions(made)
     add_insecure(made)
     return made
 
@@ -55,7 +57,7 @@ def main() -> int:
             options.kafka, TopicNames(options.env),
             checkpoint_every=options.checkpoint_every, host=options.host, port=options.port,
             store=store, seal_rows=options.seal_rows, policy=CheckpointPolicy(1000 * options.retain),
-            waits=Waits(options.grace),
+            waits=Waits(options.grace), partitions=options.partitions,
         )  # fmt: skip
         controller.run(stopped, lambda address: announce_ready(controller="storage", address=address))
         return 0

@@ -25,7 +25,7 @@ from catalog_log.log import CatalogLog
 from catalog_log.model import Node
 from catalog_log.records import INLINE_FROM, SEGMENTS_FROM, STATISTICS_FROM
 from catalog_log.settings import next_item_id
-from collection.topic_keeper import TopicKeeper
+from collection.topic_keeper import PARTITIONS, TopicKeeper
 from collection.writer import CollectionWriter
 from controllers.at_work import open_at_work
 from controllers.command_topic import open_command_topic
@@ -88,10 +88,11 @@ class StorageController:
     def __init__(
         self, bootstrap: str, names: TopicNames, *, checkpoint_every: int = CHECKPOINT_EVERY,
         host: str = "127.0.0.1", port: int = 0, store: Store | None = None, seal_rows: int = SEAL_ROWS,
-        policy: CheckpointPolicy = CHECKPOINT_POLICY, waits: Waits = WAITS,
+        policy: CheckpointPolicy = CHECKPOINT_POLICY, waits: Waits = WAITS, partitions: int = PARTITIONS,
     ) -> None:  # fmt: skip
         """``store``: where settled rows go (none: they stay on topics); ``seal_rows``, ``policy`` and ``waits``: when,
-        what history stays readable, and for how long what was exchanged stays."""
+        what history stays readable, and for how long what was exchanged stays; ``partitions``: of topics that are
+        made."""
         self._bootstrap = bootstrap
         self._names = names
         self._checkpoint_every = checkpoint_every
@@ -118,7 +119,7 @@ class StorageController:
         self._compaction = Compaction(self._commands)
         self._catalog = CatalogLog.open(bootstrap, names, STORAGE)
         self._oracle = Oracle.open(bootstrap, names, STORAGE, self._catalog.upper)
-        self._keeper = TopicKeeper(bootstrap, names)
+        self._keeper = TopicKeeper(bootstrap, names, partitions)
         self._writer = CollectionWriter(bootstrap, names, self._keeper)
         self._mover = Mover(self._oracle, self._writer)
         self._store = store

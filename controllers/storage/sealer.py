@@ -78,8 +78,8 @@ MOVE_EVERY_S = 30.0
 CATALOG_TIMEOUT_S = 30.0
 CUT_TIMEOUT_S = 10.0
 CUTTING_S = 5.0
-"""Of a look: after a start all topics are cut once more, 26 ms each, and of twenty thousand that would be nine minutes
-in which nothing is sealed.  (One that does not answer takes :data:`CUT_TIMEOUT_S`.)"""
+"""Of a look: after a start all partitions are cut once more, 26 ms each, and of twenty thousand that would be nine
+minutes in which nothing is sealed.  (One that does not answer takes :data:`CUT_TIMEOUT_S`.)"""
 
 TOLD_MAX = 10_000
 """Files that a status names: 2 MB, and it is asked for every few seconds."""
@@ -160,9 +160,9 @@ class Sealer:
         self._stays: dict[str, int] = {}
         """Changes of which writing anew takes none away, where they are more than should be: so it is not done again
         for these."""
-        self._cuts: dict[str, tuple[float, int]] = {}
-        """Topics to be cut: when, and below which offset."""
-        self._cut: dict[str, int] = {}
+        self._cuts: dict[tuple[str, int], tuple[float, int]] = {}
+        """Partitions of collections' topics to be cut: when, and below which offset."""
+        self._cut: dict[tuple[str, int], int] = {}
         self._move_at = clock()
         """When ``since`` may be moved again."""
         self._swept: tuple[float, int] | None = None
@@ -478,8 +478,8 @@ class Sealer:
     def _plan_cuts(self, image: Image) -> None:
         """Topics that may be cut once everybody had time to hear of it."""
         oracle, views, segments = self._oracle.state, self._views.state, self._segments.state
-        self._cuts = {name: cut for name, cut in self._cuts.items() if name in segments.collections}
-        self._cut = {name: cut for name, cut in self._cut.items() if name in segments.collections}
+        self._cuts = {place: cut for place, cut in self._cuts.items() if place[0] in segments.collections}
+        self._cut = {place: cut for place, cut in self._cut.items() if place[0] in segments.collections}
         for name, sealed in segments.collections.items():
             item = image.item(name)
             if item is None or isinstance(item, Source):  # whose topic is the user's
@@ -488,26 +488,30 @@ class Sealer:
                 bound = views.views[name].bound if name in views.views else NOTHING
             else:
                 bound = oracle.bound.get(name, NOTHING)
-            below = sealing.cut_below(bound, sealed, self._names.data(name), isinstance(item, MaterializedView))
-            if below > self._cut.get(name, 0) and name not in self._cuts:
-                self._cuts[name] = self._clock() + self._waits.grace_s, below
+            found = sealing.cuts(bound, sealed, self._names.data(name), isinstance(item, MaterializedView))
+            for place, below in (((name, partition), below) for partition, below in found.items()):
+                if below > self._cut.get(place, 0) and place not in self._cuts:
+                    self._cuts[place] = self._clock() + self._waits.grace_s, below
 
     def _cut_due(self) -> None:
         until = self._clock() + CUTTING_S
-        for name, (when, below) in list(self._cuts.items()):
+        for place, (when, below) in list(self._cuts.items()):
             if self._stopped.is_set() or self._clock() > until:
                 return  # the rest is due at the next look
             if when > self._clock():
                 continue
-            del self._cuts[name]
+            del self._cuts[place]
+            name, partition = place
+            told = {"collection": name, "partition": partition}
+            upto = TopicPartition(self._names.data(name), partition, below)
             try:
-                clients.delete_below(self._bootstrap, TopicPartition(self._names.data(name), 0, below), CUT_TIMEOUT_S)
+                clients.delete_below(self._bootstrap, upto, CUT_TIMEOUT_S)
             except TidemarkError as error:  # planned again at the next look
-                log.warning("a topic was not cut", extra={"collection": name, **_told(error)})
+                log.warning("a topic was not cut", extra={**told, **_told(error)})
                 continue
-            self._cut[name] = below
+            self._cut[place] = below
             self._counts["cuts"] += 1
-            log.info("cut", extra={"collection": name, "below": below})
+            log.info("cut", extra={**told, "below": below})
 
     def _collect(self) -> None:
         """Remove files that hold nothing any more, once nobody should be reading them."""

@@ -11,7 +11,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from collection.binding import BoundRun, Run
-from oracle.bindings import Bound
+from oracle.bindings import Bound, Partition
 from segments.fold import Sealed
 from segments.model import RUNS_MAX, Segment
 from segments.unsealed import unsealed
@@ -110,17 +110,23 @@ def parts_of(files: Sequence[Segment]) -> int:
     return max(rows_in, -(-sum(each.loaded for each in files) // MERGED_LOADED))
 
 
-def cut_below(bound: Bound, sealed: Sealed, topic: str, gaps_are_garbage: bool) -> int:
-    """Below which offset of ``topic`` there is nothing that anybody needs; 0 where nothing may be cut.
+def cuts(bound: Bound, sealed: Sealed, topic: str, gaps_are_garbage: bool) -> dict[int, int]:
+    """:func:`cut_below` of each partition of ``topic`` of which something may be cut."""
+    found = {p: cut_below(bound, sealed, (topic, p), gaps_are_garbage) for name, p in bound.coverage if name == topic}
+    return {partition: below for partition, below in found.items() if below}
+
+
+def cut_below(bound: Bound, sealed: Sealed, partition: Partition, gaps_are_garbage: bool) -> int:
+    """Below which offset of ``partition`` there is nothing that anybody needs; 0 where nothing may be cut.
 
     ``gaps_are_garbage``: what is not bound below something that is will never be.  Of tables that is not so: an adapter
     that was stopped between writing and committing commits when it goes on, and so does who writes a source's errors.
     (A view is bound by the holder of an epoch, in order.)
     """
-    intervals = bound.coverage.get((topic, 0), ())
+    intervals = bound.coverage.get(partition, ())
     if not intervals:
         return 0
-    needed = next(unsealed((BoundRun(0, Run(topic, 0, *each)) for each in intervals), sealed), None)
+    needed = next(unsealed((BoundRun(0, Run(*partition, *each)) for each in intervals), sealed), None)
     end = intervals[-1][1]
     if not gaps_are_garbage:
         end = intervals[0][1] if intervals[0][0] == 0 else 0

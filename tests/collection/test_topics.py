@@ -3,30 +3,40 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from decimal import Decimal
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    ResourceType,
+)
 
 from catalog_log.objects import Column
 from collection import reader as reader_module
 from collection import writer as writer_module
-from collection.binding import Run
+from collection.binding import BoundRun, Run
 from collection.columns import DIFF, table_from_rows, with_diff
 from collection.reader import JSON, RunReader
-from collection.rows import Undecodable
+from collection.rows import Undecodable, encode
 from collection.writer import CollectionWriter
 from journal import clients
 from journal.errors import InvalidUsage, Rejected, TidemarkError, Unavailable
 from journal.leaders import leaders_of
 from journal.names import TopicNames
-from journal.topics import data_spec, ensure_topic
+from journal.topics import data_spec, ensure_topic, journal_spec
 from judge.live import shim
 from tests.runs import read_runs
 
@@ -90,6 +100,65 @@ def test_concurrent_writers_get_their_own_offsets(broker, names, writer, reader)
         assert ids(reader.read(runs[n], COLUMNS)) == [n, n + 1000]
     merged = Run(names.data("u1"), 0, 0, 100, "", 200)
     assert sorted(ids(reader.read([merged], COLUMNS))) == sorted(i for n in range(100) for i in (n, n + 1000))
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_rows_in_any_partition_are_read_where_they_are(broker, names, reader, partitions) -> None:
+    """Of writers one after the other, beside what dead ones left anywhere, at the timestamps that were bound."""
+    ensure_topic(broker, journal_spec(names.catalog, 1))  # who makes topics asks it for the replicas
+    rng = random.Random(partitions)
+    bound: list[BoundRun] = []
+    expected: Counter = Counter()
+    used: set[int] = set()
+    for life in range(2):  # and another process after that
+        writer = CollectionWriter(broker, names, partitions=partitions)
+        try:
+            for step in range(20):
+                ts = 100 * life + step
+                written = [(step, n) for n in range(rng.choice((1, 3, 9_000)))]
+                made = table_from_rows(COLUMNS, [(ts, f"row {n}", Decimal(n) / 4) for _, n in written])
+                way = rng.choice(("rows", "keyed", "batches"))
+                if way == "batches":
+                    runs = writer.write_batches("u1", list(encode(COLUMNS, made, f"a{ts}")), f"a{ts}").result(30)
+                else:
+                    runs = writer.write("u1", COLUMNS, made, f"a{ts}", b"k" if way == "keyed" else None).result(30)
+                assert sum(run.rows for run in runs) == len(written)
+                assert way == "rows" or len({run.partition for run in runs}) == 1
+                used |= {run.partition for run in runs}
+                if rng.random() < 0.3:
+                    continue  # a writer that died before it bound them
+                bound += [BoundRun(ts, run) for run in runs]
+                expected.update((ts, ts, f"row {n}") for _, n in written)
+        finally:
+            writer.close()
+    assert used == set(range(partitions))
+    rng.shuffle(bound)
+    found: Counter = Counter()
+    for table, stamps in reader.bound_chunks(bound, COLUMNS):
+        found.update(zip(stamps.to_pylist(), ids(table), table.column("t").to_pylist(), strict=True))
+    assert found == expected
+
+
+def test_partitions_that_somebody_added_are_written_and_read(broker, names, writer, reader) -> None:
+    make(broker, names, "u1")
+    topic = names.data("u1")
+    old = writer.write("u1", COLUMNS, rows(1, 2), "a").result(30)
+    admin = clients.make_admin(broker)
+    for done in admin.create_partitions([NewPartitions(topic, 3)]).values():
+        done.result()
+
+    def grown() -> bool | None:
+        return len(admin.list_topics(topic, timeout=5).topics[topic].partitions) == 3 or None
+
+    assert clients.known(broker, topic, grown)
+    later = CollectionWriter(broker, names)
+    try:
+        new = [run for n in range(40) for run in later.write("u1", COLUMNS, rows(100 + n), "b").result(30)]
+    finally:
+        later.close()
+    assert {run.partition for run in new} == {0, 1, 2}
+    assert writer.write("u1", COLUMNS, rows(3), "c").result(30)[0].rows == 1, "who has not heard of them goes on"
+    assert sorted(ids(reader.read([*old, *new], COLUMNS))) == [1, 2, *range(100, 140)]
 
 
 def test_large_writes_are_many_records_and_come_back_in_chunks(broker, names, writer, reader, monkeypatch) -> None:

@@ -36,8 +36,10 @@ class Shuffling:
     def __init__(self) -> None:
         self._handed: list[tuple] = []
         self.log: list[bytes] = []
+        self.keys: list[bytes | None] = []
 
-    def produce(self, topic, value, partition, on_delivery) -> None:
+    def produce(self, topic, value, key, on_delivery) -> None:
+        self.keys.append(key)
         self._handed.append((value, on_delivery))
 
     def poll(self, _timeout_s: float) -> None:
@@ -77,3 +79,4 @@ def test_batches_are_told_where_each_of_them_landed(shuffling) -> None:
     assert broker.log != [each.value for each in batches], "or this shows nothing"
     assert [broker.log[offset] for offset in places] == [each.value for each in batches]
     assert sum(run.rows for run in runs) == sum(each.rows for each in batches)
+    assert broker.keys[0] and len(set(broker.keys)) == 1, "in one partition, or each would be a move"

@@ -20,26 +20,32 @@ ADDRESSES = {1: "b1:9092", 2: "b2:9092", 3: "b3:9092"}
 
 def test_most_of_all_brokers_must_say_so() -> None:
     assert agreed({}, ADDRESSES) is None
-    assert agreed({1: 1}, ADDRESSES) is None  # the deposed leader alone
-    assert agreed({1: 1, 2: 2}, ADDRESSES) is None
-    assert agreed({1: 1, 2: 2, 3: 2}, ADDRESSES) == Agreed(2, "b2:9092,b3:9092")
-    assert agreed({2: 2, 3: 2}, ADDRESSES) == Agreed(2, "b2:9092,b3:9092")
-    assert agreed({1: 1, 2: 1}, {1: "b1:9092", 2: "b2:9092", 3: "b3:9092", 4: "b4:9092"}) is None
+    assert agreed({1: (1,)}, ADDRESSES) is None  # the deposed leader alone
+    assert agreed({1: (1,), 2: (2,)}, ADDRESSES) is None
+    assert agreed({1: (1,), 2: (2,), 3: (2,)}, ADDRESSES) == Agreed((2,), "b2:9092,b3:9092")
+    assert agreed({2: (2,), 3: (2,)}, ADDRESSES) == Agreed((2,), "b2:9092,b3:9092")
+    assert agreed({1: (1,), 2: (1,)}, {1: "b1:9092", 2: "b2:9092", 3: "b3:9092", 4: "b4:9092"}) is None
 
 
 def test_nobody_leads_is_no_word() -> None:
-    assert agreed({1: -1, 2: -1, 3: -1}, ADDRESSES) is None
-    assert agreed({1: 1, 2: -1, 3: -1}, ADDRESSES) is None
+    assert agreed({1: (-1,), 2: (-1,), 3: (-1,)}, ADDRESSES) is None
+    assert agreed({1: (1,), 2: (-1,), 3: (-1,)}, ADDRESSES) is None
+
+
+def test_each_partition_has_a_leader_of_its_own() -> None:
+    assert agreed({1: (1, 2, 3), 2: (1, 2, 2), 3: (1, 2, 2)}, ADDRESSES) == Agreed((1, 2, 2), "b2:9092,b3:9092")
+    assert agreed({1: (1, 2, 3), 2: (1, -1, 3), 3: (1, -1, 3)}, ADDRESSES) is None
+    assert agreed({1: (1,), 2: (1, 2)}, ADDRESSES) is None, "one has not heard of the partition that was added"
 
 
 def test_a_stranger_has_no_say() -> None:
     """A client that has just connected does not know yet whom it asked (-1): nobody could begin anew there."""
-    assert agreed({-1: 1}, {1: "b:1"}) is None
-    assert agreed({1: 1}, {}) is None
+    assert agreed({-1: (1,)}, {1: "b:1"}) is None
+    assert agreed({1: (1,)}, {}) is None
 
 
 def test_one_broker_agrees_with_itself() -> None:
-    assert agreed({7: 7}, {7: "b:1"}) == Agreed(7, "b:1")
+    assert agreed({7: (7,)}, {7: "b:1"}) == Agreed((7,), "b:1")
 
 
 def test_only_producers_that_never_had_an_answer_make_their_successors_live_longer() -> None:
@@ -54,9 +60,9 @@ class TwoAgree(Leaders):
         self._addresses = dict(ADDRESSES)
         self.decided = threading.Event()
 
-    def _ask(self, address: str, topic: str) -> tuple[int, int] | None:
+    def _ask(self, address: str, topic: str) -> tuple[int, tuple[int, ...]] | None:
         broker = next(broker for broker, known in ADDRESSES.items() if known == address)
-        return (broker, 2) if topic == "decided" and broker != 1 else None
+        return (broker, (2,)) if topic == "decided" and broker != 1 else None
 
     def _ask_all(self, topic: str) -> None:
         super()._ask_all(topic)
@@ -168,13 +174,13 @@ def test_who_met_one_broker_notices_that_there_are_more(monkeypatch: pytest.Monk
     leaders, told = Leaders("b1:9092"), []
     unfollow = leaders.follow("t", told.append)
     try:
-        until(lambda: leaders._followed["t"].agreed == Agreed(1, "b1:9092"))
+        until(lambda: leaders._followed["t"].agreed == Agreed((1,), "b1:9092"))
         cluster.brokers = ADDRESSES
         until(lambda: len(leaders.bootstrap("t").split(",")) >= 2)
         assert not told, "the same one leads"
         cluster.leader = 2
         until(lambda: told)
-        assert told[0].leader == 2 and len(told[0].bootstrap.split(",")) >= 2
+        assert told[0].leaders == (2,) and len(told[0].bootstrap.split(",")) >= 2
     finally:
         unfollow()
 
@@ -192,7 +198,7 @@ def test_a_follower_that_fails_keeps_nobody_from_hearing(monkeypatch: pytest.Mon
         until(lambda: leaders._followed["t"].agreed)
         for leader in (2, 3):
             cluster.leader = leader
-            until(lambda leader=leader: told and told[-1].leader == leader)
+            until(lambda leader=leader: told and told[-1].leaders == (leader,))
     finally:
         for each in unfollow:
             each()
@@ -212,5 +218,5 @@ def test_one_client_is_made_for_a_broker_however_many_ask(monkeypatch: pytest.Mo
     monkeypatch.setattr("journal.leaders.clients.make_admin", make_admin)
     leaders = Leaders("b1:9092")
     with ThreadPoolExecutor(2) as pool:
-        assert set(pool.map(lambda _: leaders._ask("b1:9092", "t"), range(2))) == {(1, 1)}
+        assert set(pool.map(lambda _: leaders._ask("b1:9092", "t"), range(2))) == {(1, (1,))}
     assert cluster.made == ["b1:9092"]

@@ -45,7 +45,7 @@ class Opinion:
 
     def move(self, bootstrap: str) -> None:
         self._bootstrap = bootstrap
-        self._moved(Agreed(2, bootstrap))
+        self._moved(Agreed((2,), bootstrap))
 
 
 @pytest.fixture

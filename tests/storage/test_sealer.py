@@ -52,19 +52,33 @@ class Killed(BaseException):
 
 
 class Topics(Rows):
-    """As there, and what is cut cannot be read."""
+    """As there, in partitions, each after the other; and what is cut cannot be read."""
 
     def __init__(self) -> None:
         super().__init__()
         self.starts: Counter = Counter()
+        self.partitions = 1
+        self.turn = 0
+
+    def write(self, collection, columns, rows, attempt) -> Future:
+        self.turn += 1
+        partition = self.turn % self.partitions
+        written = super().write(self.place(collection, partition), columns, rows, attempt)
+        done: Future = Future()
+        done.set_result([run._replace(topic=collection, partition=partition) for run in written.result()])
+        return done
+
+    def place(self, topic: str, partition: int) -> str:
+        name = topic.removeprefix(NAMES.data(""))
+        return f"{name}/{partition}" if partition else name
 
     def cut(self, _bootstrap: str, upto, _timeout_s: float) -> None:
-        name = upto.topic.removeprefix(NAMES.data(""))
+        name = self.place(upto.topic, upto.partition)
         assert upto.offset <= len(self.topics[name])
         self.starts[name] = max(self.starts[name], upto.offset)
 
     def table(self, run: Run) -> pa.Table:
-        name = run.topic.removeprefix(NAMES.data(""))
+        name = self.place(run.topic, run.partition)
         if run.lower < self.starts[name]:
             raise Unavailable(f"{run} is cut below {self.starts[name]}", sqlstate="58P01")
         return super().table(run._replace(topic=name))
@@ -594,8 +608,9 @@ def killed_at(exchange, before: bool):
 
 def live(world: World, monkeypatch: pytest.MonkeyPatch, seed: int) -> int:
     """Random rows, seals, merges, cuts and collections, with a kill at each step of the store and of the log, read by
-    readers that know nothing; how often it was killed."""
+    readers that know nothing; how often it was killed.  Every other seed has topics of three partitions."""
     rng = random.Random(seed)
+    world.topics.partitions = (1, 3)[seed % 2]
     monkeypatch.setattr(sealing, "FILE_ROWS", 12)
     monkeypatch.setattr(module, "FILE_ROWS", 12)
     world.create("u2")
@@ -678,15 +693,20 @@ def forgets_the_last_piece(self: Sealer, tables):
     yield from found[:-1] or found
 
 
-def cuts_all(bound, _sealed, topic, _gaps) -> int:
-    return bound.coverage[topic, 0][-1][1]
+def cuts_all(bound, _sealed, partition, _gaps) -> int:
+    return bound.coverage[partition][-1][1]
 
 
-def cuts_gaps(bound, sealed, topic, _gaps) -> int:
-    return CUT_BELOW(bound, sealed, topic, True)
+def cuts_gaps(bound, sealed, partition, _gaps) -> int:
+    return CUT_BELOW(bound, sealed, partition, True)
 
 
-CUT_BELOW, CONSOLIDATE = sealing.cut_below, module.consolidate
+def cuts_as_the_first(bound, sealed, topic, gaps) -> dict[int, int]:
+    """Of every partition."""
+    return dict.fromkeys(CUTS(bound, sealed, topic, gaps), CUT_BELOW(bound, sealed, (topic, 0), gaps))
+
+
+CUT_BELOW, CUTS, CONSOLIDATE = sealing.cut_below, sealing.cuts, module.consolidate
 
 BUGS = {
     "a file is visible before it is durable": [(Sealer, "_write", says_first), (Sealer, "_exchange", writes_then)],
@@ -695,6 +715,7 @@ BUGS = {
     "a merge forgets what takes rows away": [(module, "consolidate", keeps_insertions)],
     "a topic is cut above what is in files": [(sealing, "cut_below", cuts_all)],
     "a gap is cut though its writer lives": [(sealing, "cut_below", cuts_gaps)],
+    "all partitions are cut where the first may be": [(sealing, "cuts", cuts_as_the_first)],
     "what is sealed is read from its topic, too": [(feed, "unsealed", lambda runs, _sealed: runs)],
 }
 

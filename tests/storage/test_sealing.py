@@ -15,6 +15,7 @@ from controllers.storage.sealing import (
     RECORD_ROWS,
     Shape,
     cut_below,
+    cuts,
     old,
     parts_of,
     rows,
@@ -113,9 +114,22 @@ def test_nothing_that_somebody_needs_is_cut(
     runs: list[tuple[int, int]], files: list[tuple[int, int]], with_garbage: int, without: int
 ) -> None:
     found = bound(*((1, *each) for each in runs), since=1)
-    assert cut_below(found, sealed(*files), "t", True) == with_garbage
-    assert cut_below(found, sealed(*files), "t", False) == without
-    assert cut_below(found, sealed(*files), "another", True) == 0
+    assert cut_below(found, sealed(*files), ("t", 0), True) == with_garbage
+    assert cut_below(found, sealed(*files), ("t", 0), False) == without
+    assert cut_below(found, sealed(*files), ("another", 0), True) == 0
+    assert cuts(found, sealed(*files), "t", True) == ({0: with_garbage} if with_garbage else {})
+    assert cuts(found, sealed(*files), "another", True) == {}
+
+
+def test_each_partition_is_cut_by_itself() -> None:
+    found, files = NOTHING, immutables.Map()
+    for partition, through in enumerate((0, 4, 9)):
+        run = Run("t", partition, 0, 9, "a", 9)
+        found = bind(found, 1, run, cover(found.coverage, run))
+        files = cover(files, run._replace(upper=through)) if through else files
+    other = Run("tt", 7, 0, 9, "a", 9)
+    found = bind(found, 1, other, cover(found.coverage, other))
+    assert cuts(coalesce(found, 1), Sealed(0, cover(files, other), ()), "t", False) == {1: 4, 2: 9}
 
 
 def test_random_topics_are_cut_below_what_is_bound_and_in_no_file() -> None:
@@ -133,8 +147,8 @@ def test_random_topics_are_cut_below_what_is_bound_and_in_no_file() -> None:
         kept = sealed(*((o, o + 1) for o in files))
         needed = there - set(files)
         for garbage in (True, False):
-            cut = cut_below(found, kept, "t", garbage)
+            cut = cut_below(found, kept, ("t", 0), garbage)
             assert not any(o < cut for o in needed)
             if not garbage:
                 assert set(range(cut)) <= there
-        assert cut_below(found, kept, "t", True) == min(needed, default=max(there) + 1)
+        assert cut_below(found, kept, ("t", 0), True) == min(needed, default=max(there) + 1)

@@ -40,6 +40,8 @@ from tests.storage.test_storage_controller import World, eventually
 
 pytestmark = pytest.mark.integration
 
+PARTITIONS = 3
+
 COLUMNS = numbered((Column("id", "int4"), Column("t", "text")))
 
 
@@ -70,7 +72,7 @@ def declare(world: World, *items: Item) -> None:
 def start(world: World, path: Path) -> StorageController:
     return world.start(
         store=open_store(path.as_uri(), world.env), seal_rows=100, policy=CheckpointPolicy(retain_ms=200),
-        waits=Waits(grace_s=0.5),
+        waits=Waits(grace_s=0.5), partitions=PARTITIONS,
     )  # fmt: skip
 
 
@@ -98,9 +100,9 @@ def held(world: World, item: Item, path: Path) -> Counter:
         oracle.close()
 
 
-def first_offset(world: World, topic: str) -> int:
+def first_offset(world: World, topic: str, partition: int = 0) -> int:
     with closing(clients.make_consumer(world.bootstrap)) as consumer:
-        return consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=10)[0]
+        return consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=10)[0]
 
 
 def test_what_is_sealed_is_cut_and_read_alike_by_whoever_begins_anew(world: World, tmp_path: Path) -> None:
@@ -111,15 +113,18 @@ def test_what_is_sealed_is_cut_and_read_alike_by_whoever_begins_anew(world: Worl
     declare(world, table, source, errors)
     controller = start(world, tmp_path)
     expected = {"u1": Counter(), "u2": Counter()}
-    with closing(CollectionWriter(world.bootstrap, world.names)) as writer:
+    written: Counter = Counter()
+    with closing(CollectionWriter(world.bootstrap, world.names, partitions=PARTITIONS)) as writer:
         for batch in range(6):
             rows = [(n, f"row {n}") for n in range(100 * batch, 100 * batch + 100)]
             runs = writer.write(table.id, COLUMNS, table_from_rows(COLUMNS, rows), f"a{batch}").result(30)
             world.oracle.commit(CommitPart(f"p{batch}", tuple(Binding(table.id, each) for each in runs))).result()
             expected["u1"].update(rows)
+            written.update(each.partition for each in runs for _ in range(each.lower, each.upper))
             world.produce("clicks", *(json.dumps({"id": n, "t": t}).encode() for n, t in rows))
             expected["u2"].update(rows)
-    eventually(lambda: first_offset(world, world.names.data("u1")) == 6)
+    for partition in range(PARTITIONS):
+        eventually(lambda p=partition: first_offset(world, world.names.data("u1"), p) == written[p])
     files = {each["collection"] for each in controller.status()["segments"]["files"]}
     eventually(lambda: world.bound(source) == 600)
     eventually(lambda: {"u1", "u2"} <= {f["collection"] for f in controller.status()["segments"]["files"]}), files
