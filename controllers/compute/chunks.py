@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,6 +25,7 @@ from pyspark.sql import functions as sf
 from collection.columns import DIFF, Columns, sql_type
 from collection.rows import missing_values
 from controllers.changes import TS, canonical, physical_schema, stamp
+from controllers.compute.fetching import FetchedFile
 from controllers.compute.handing import Handing, schema_sql
 from controllers.compute.sought import Sought
 from controllers.peeks.peek import Considered
@@ -127,6 +129,18 @@ class Chunk(Part):
 
     def read(self, handing: Handing) -> DataFrame:
         return handing.frame([self.path], self.shape.sql)
+
+
+class Adopted(NamedTuple):
+    """A file of the relation's directory that somebody else has written, and what it holds."""
+
+    path: Path
+    of: FetchedFile
+
+
+@dataclass
+class Fetched(Chunk):
+    """One that tasks of Spark's have written: it is not read here for the sake of there being fewer."""
 
 
 @dataclass

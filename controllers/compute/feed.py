@@ -22,6 +22,8 @@ from catalog_log.objects import Item, MaterializedView, Source
 from collection.binding import BoundRun
 from collection.reader import JSON, ROWS, RunReader, carried_chunks
 from controllers.changes import stamp
+from controllers.compute.chunks import Adopted
+from controllers.compute.intake import Intake
 from controllers.compute.relation import Relation
 from journal.errors import Unavailable
 from journal.timestamps import DataTs
@@ -53,9 +55,11 @@ class Feed:
     """Reads for any number of threads."""
 
     def __init__(
-        self, bootstrap: str, oracle: Oracle, views: ViewsLog, segments: SegmentReader | None = None
-    ) -> None:
-        """``segments``: what is sealed, where anything may be."""
+        self, bootstrap: str, oracle: Oracle, views: ViewsLog, segments: SegmentReader | None = None,
+        intake: Intake | None = None,
+    ) -> None:  # fmt: skip
+        """``segments``: what is sealed, where anything may be; ``intake``: who has Spark's tasks read what is much."""
+        self._intake = intake or Intake(bootstrap)
         self._bootstrap = bootstrap
         self._segments = segments
         self._oracle = oracle
@@ -108,13 +112,27 @@ class Feed:
         if not first:
             sealed = NOTHING  # what is newer than any snapshot is in no file
         runs = tuple(unsealed(runs, sealed))
-        with closing(self._read(relation, item, runs, merged_at)) as tables:
+        # What was merged is at one timestamp.
+        stamped = [bound._replace(ts=max(merged_at, bound.ts)) for bound in runs]
+        fetched = self._fetched(relation, item, stamped)
+        if fetched is not None:
+            stamped = [bound for bound in stamped if bound.value]
+        adopted = fetched or []
+        with closing(self._read(relation, item, stamped)) as tables:
             if first:
-                relation.load(tables, upper, DataTs(merged_at), self._files(relation, sealed))
+                relation.load(tables, upper, DataTs(merged_at), self._files(relation, sealed), adopted)
             elif runs:
-                relation.append(tables, upper)
+                relation.append(tables, upper, fetched=adopted)
             else:
                 relation.advance(upper)
+
+    def _fetched(self, relation: Relation, item: Item, stamped: Sequence[BoundRun]) -> list[Adopted] | None:
+        """What is on topics, by tasks of Spark's where that is much; ``None`` where it is to be read here."""
+        on_topics = [bound for bound in stamped if not bound.value]
+        if not self._intake.takes(on_topics):
+            return None
+        prefix = relation.own_name("fetched")
+        return self._intake.fetch(relation.handing, prefix, on_topics, relation.columns, _format(item))
 
     def _elsewhere(self, item: Item, sealed: Sealed, error: Unavailable) -> bool:
         """Whether what could not be read is somewhere else by now: a topic of ours is cut below what is in files, and
@@ -157,26 +175,24 @@ class Feed:
             return ()
         return self._segments.fetched(sealed, relation.handing.directory, relation.own_name("file"))
 
-    def _read(
-        self, relation: Relation, item: Item, runs: Sequence[BoundRun], merged_at: int
-    ) -> Iterator[pa.Table]:
-        if not runs:
-            return
-        stamped = [bound._replace(ts=max(merged_at, bound.ts)) for bound in runs]
+    def _read(self, relation: Relation, item: Item, stamped: Sequence[BoundRun]) -> Iterator[pa.Table]:
         for table, stamps in carried_chunks(stamped, relation.columns):
             yield stamp(table, stamps, relation.types)
         stamped = [bound for bound in stamped if not bound.value]
         if not stamped:  # nothing to ask a broker for
             return
-        format_ = JSON if isinstance(item, Source) else ROWS
         reader = self._readers.get()
         try:
             if reader is None:
                 reader = RunReader(self._bootstrap)
-            for table, stamps in reader.bound_chunks(stamped, relation.columns, format_):
+            for table, stamps in reader.bound_chunks(stamped, relation.columns, _format(item)):
                 yield stamp(table, stamps, relation.types)
         finally:
             self._readers.put(reader)
+
+
+def _format(item: Item) -> str:
+    return JSON if isinstance(item, Source) else ROWS
 
 
 def _runs_of(item: Item, state: ViewsState | OracleState) -> BoundRuns:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -28,6 +29,12 @@ GROUP_ROWS = 128 * 1024
 def schema_sql(columns: Iterable[tuple[str, SqlType]]) -> str:
     """Of columns by their names."""
     return ", ".join(f"{name} {spark_type(sql_type)}" for name, sql_type in columns)
+
+
+def written(table: pa.Table, where: Path | BinaryIO) -> None:
+    """Write ``table`` as a file that Spark reads."""
+    # Not LZ4: Spark (4.1) cannot read every dictionary in it that it looks into to skip what a filter rules out.
+    pq.write_table(table, where, compression="snappy", row_group_size=GROUP_ROWS)
 
 
 def _to_be_filtered(frame: DataFrame) -> DataFrame:
@@ -61,8 +68,7 @@ class Handing:
     def write(self, table: pa.Table, name: str) -> Path:
         """``table`` as a file called ``name``."""
         path = self.directory / f"{name}.parquet"
-        # Not LZ4: Spark (4.1) cannot read every dictionary in it that it looks into to skip what a filter rules out.
-        pq.write_table(table, path, compression="snappy", row_group_size=GROUP_ROWS)
+        written(table, path)
         return path
 
     def frame(self, paths: Iterable[Path], schema: str) -> DataFrame:

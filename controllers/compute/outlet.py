@@ -44,7 +44,7 @@ TASK_MODULE = "controllers.compute.sending"
 
 DETAIL_CHARS_MAX = 200
 
-_LACKING = "tidemark: executors lack a package"
+LACKING = "tidemark: executors lack a package"
 
 
 class Sent(NamedTuple):
@@ -137,14 +137,14 @@ def _collected(frame: DataFrame) -> pa.Table:
     try:
         return frame.toArrow()
     except PySparkException as error:
-        if (lacking := _lacks(error)) is not None:
+        if (lacking := lacks(error)) is not None:
             raise lacking from error
         raise
 
 
 def _by(order: Order) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """For executors: nothing of ours in it, since theirs is what is missing where their Python lacks a package."""
-    module, words = TASK_MODULE, _LACKING
+    module, words = TASK_MODULE, LACKING
     plain = order._replace(columns=tuple(map(tuple, order.columns)))[:]
 
     def handle(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -159,9 +159,9 @@ def _by(order: Order) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Record
     return handle
 
 
-def _lacks(error: Exception) -> InvalidUsage | None:
+def lacks(error: Exception) -> InvalidUsage | None:
     """What to say where executors cannot do it."""
-    found = re.search(f"{_LACKING}: (.*)", str(error))
+    found = re.search(f"{LACKING}: (.*)", str(error))
     return found and InvalidUsage(
         "the executors cannot write what this view puts out", sqlstate="0A000", detail=found[1][:DETAIL_CHARS_MAX],
         hint="their python needs pyarrow, numpy, confluent-kafka and fastavro; docs/fleet.md says more",

@@ -35,7 +35,19 @@ from collection.rows import decode
 from controllers.arrangements.arrangement import too_old
 from controllers.changes import TS, between, consolidate, only_insertions, present, stamp
 from controllers.compute import spark_text as sp
-from controllers.compute.chunks import BIGINT, Chunk, Part, Settled, Shape, Some, TempView, considered, settled
+from controllers.compute.chunks import (
+    BIGINT,
+    Adopted,
+    Chunk,
+    Fetched,
+    Part,
+    Settled,
+    Shape,
+    Some,
+    TempView,
+    considered,
+    settled,
+)
 from controllers.compute.handing import Handing, schema_sql
 from controllers.compute.operators.given import RESIDENT_ROWS_MAX
 from controllers.compute.sought import Sought
@@ -201,22 +213,26 @@ class Relation:
         """Rows there are at the newest timestamp."""
         return self._net
 
-    def append(self, changes: Iterable[pa.Table], upper: DataTs, files: Iterable[LocalFile] = ()) -> None:
+    def append(
+        self, changes: Iterable[pa.Table], upper: DataTs, files: Iterable[LocalFile] = (),
+        fetched: Sequence[Adopted] = (),
+    ) -> None:  # fmt: skip
         """Add tables in the physical shape with ``old upper <= __ts < upper``, and move the upper.
 
-        ``files``, of :attr:`handing`'s directory, have changes of the newest timestamp, and are the relation's from
-        then on.  Raises ``Rejected`` 53200 (and appends nothing) above ``ROWS_MAX``, ``InvalidUsage`` 42P01 if it was
-        dropped.
+        ``files``, of :attr:`handing`'s directory, have changes of the newest timestamp; they, and ``fetched``, files
+        of changes in the physical shape, are the relation's from then on.  Raises ``Rejected`` 53200 (and appends
+        nothing) above ``ROWS_MAX``, ``InvalidUsage`` 42P01 if it was dropped.
         """
-        self.check_open()
         files = list(files)
-        parts, other = self._parts(files, DataTs(upper - 1)) if files else ([], [])
         try:
+            self.check_open()
+            settled_parts, other = self._parts(files, DataTs(upper - 1)) if files else ([], [])
+            parts: list[Part] = [*settled_parts, *map(self._adopted, fetched)]
             tables = [t.combine_chunks() for t in itertools.chain(self._read(other, upper - 1), changes) if t.num_rows]
             with self._maintaining if parts else nullcontext(), self._lock:
                 self._append(tables, parts, upper)
         except BaseException:
-            _unlink(files)
+            _unlink([*files, *fetched])
             raise
         _unlink(other)
 
@@ -225,7 +241,7 @@ class Relation:
         self.check_open()
         assert upper >= self._upper, (self.id, self._upper, upper)
         rows = sum(t.num_rows for t in tables)
-        self._check_size(rows)
+        self._check_size(rows + sum(part.rows for part in parts if isinstance(part, Chunk)))
         pieces = sorted((_Piece(table, *_stamps(table)) for table in tables), key=lambda piece: piece.max_ts)
         for piece in pieces:
             assert self._upper <= piece.min_ts and piece.max_ts < upper, (self.id, self._upper, piece[1:], upper)
@@ -241,14 +257,15 @@ class Relation:
         self._upper = upper
 
     def load(
-        self, changes: Iterable[pa.Table], upper: DataTs, since: DataTs, files: Iterable[LocalFile] = ()
-    ) -> None:
+        self, changes: Iterable[pa.Table], upper: DataTs, since: DataTs, files: Iterable[LocalFile] = (),
+        fetched: Sequence[Adopted] = (),
+    ) -> None:  # fmt: skip
         """Hold ``changes`` and what is in ``files``, all that there ever were below ``upper``, of which those at or
         below ``since``, and all in ``files``, are told as one snapshot.  For a relation that holds nothing; until it is
         through, nobody can read it.
 
         Equal rows of ``changes`` are merged while they come: a long history of few rows takes the room of few.
-        ``files``, of :attr:`handing`'s directory, are the relation's from then on.  Raises as :meth:`append`, and what
+        ``files`` and ``fetched`` are as of :meth:`append`.  Raises as that, and what
         ``changes`` and ``files`` raise; then it holds nothing again.
         """
         assert self._upper == 0, (self.id, self._upper)
@@ -262,9 +279,10 @@ class Relation:
                     pieces = []
             rest = _merged(pieces)
             self.reset_since(since)
-            self.append([] if rest is None else [rest], upper)
+            self.append([] if rest is None else [rest], upper, fetched=fetched)
         except BaseException:
             self.reset()
+            _unlink(fetched)
             raise
 
     def advance(self, upper: DataTs) -> None:
@@ -564,6 +582,12 @@ class Relation:
             self._tail = _Tail(rest, sum(piece.table.num_rows for piece in rest), plain)
             self._chunks.append(chunk)
 
+    def _adopted(self, file: Adopted) -> Fetched:
+        """A chunk of what tasks have written."""
+        _, rows, net, min_ts, max_ts, plain = file.of
+        return Fetched(self.own_name("fetched"), rows=rows, net=net, min_ts=min_ts, max_ts=max_ts, plain=plain,
+                       path=file.path, shape=self._shape)  # fmt: skip
+
     def _load_piece(self, table: pa.Table | None) -> None:
         """Write a piece of a history that is being loaded, and merge it with what came before it."""
         with self._maintaining:
@@ -670,7 +694,7 @@ class Relation:
             view.forget(self.handing)
 
 
-def _unlink(files: Iterable[LocalFile]) -> None:
+def _unlink(files: Iterable[LocalFile | Adopted]) -> None:
     for file in files:
         file.path.unlink(missing_ok=True)
 
@@ -682,6 +706,8 @@ def _to_merge(older: Part, newer: Part) -> bool:
     if older.rows >= MERGE_FACTOR * newer.rows:
         return False
     few = older.rows + newer.rows <= MERGE_ROWS_MAX
+    if isinstance(older, Fetched) and isinstance(newer, Fetched) and older.plain and newer.plain:
+        return False
     if isinstance(older, Settled):
         return not isinstance(newer, Settled) and not newer.plain and few
     return few or not (older.plain and newer.plain)

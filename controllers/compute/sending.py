@@ -238,7 +238,7 @@ class _Sending:
         order, plain = self._order, only_insertions(changes)
         data = encode(order.columns, changes)
         name = f"_{self._task}_{len(self._files)}.parquet"
-        _put(order.place + name, data)
+        put(order.place + name, data)
         diffs = changes.column(changes.num_columns - 1)
         segment = Segment(
             new_path(order.collection, 0, f"{self._task:x}"), len(data), changes.nbytes, changes.num_rows,
@@ -259,7 +259,7 @@ def _merged(changes: pa.Table) -> pa.Table:
     return consolidate(changes)
 
 
-def _put(place: str, data: bytes) -> None:
+def put(place: str, data: bytes) -> None:
     """``data`` as the file ``place``, which nobody else makes.  Raises ``OSError``, :class:`Rejected`."""
     asked = urlsplit(place)
     if asked.scheme != _OVER_HTTP:

@@ -1,0 +1,109 @@
+"""Much of a topic into a relation without passing through this process: Spark's tasks read it, and say where it is.
+
+Promises: :meth:`Intake.fetch` gives files with exactly the rows of what is bound, as a
+:class:`~collection.reader.RunReader` here would have read them; of each range one task's answer counts, as Spark has
+it, and what another wrote that was tried again, or was done twice, goes.  Raises what tasks raised.  What passes
+through this process are the ranges, and some hundred bytes a file.
+
+One task for each range of one partition, as a data source would have it; it is none of Spark's own, since planning one
+that is written in Python starts a process of its own first (a second), for a plan that is known.
+"""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import logging
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.errors import PySparkException
+
+from collection.binding import BoundRun
+from collection.columns import Columns
+from controllers.compute.chunks import Adopted
+from controllers.compute.fetching import Fetch, packed, ranges, rows_of
+from controllers.compute.handing import Handing
+from controllers.compute.outlet import LACKING, lacks
+from controllers.compute.sending import sent_columns
+
+log = logging.getLogger(__name__)
+
+MUCH_ROWS = 1_000_000
+"""Rows of a topic from which tasks read them.  This process decodes 100,000 in a quarter of a second
+(:data:`controllers.storage.sealing.SEAL_ROWS`), so as many in two to three; to begin Python in tasks takes about one.
+A guess between the two, which nobody has measured yet."""
+
+RANGE_ROWS = 500_000
+"""Of one task at most, so that as many as there are cores get some of a million, and one that is lost is little."""
+
+TASK_MODULE = "controllers.compute.fetching"
+"""What tasks run."""
+
+
+class Intake:
+    """For any number of threads."""
+
+    def __init__(self, bootstrap: str, much_rows: int = MUCH_ROWS, range_rows: int = RANGE_ROWS) -> None:
+        self._bootstrap = bootstrap
+        self._much_rows = much_rows
+        self._range_rows = range_rows
+        self._able = True
+
+    def takes(self, bound: Sequence[BoundRun]) -> bool:
+        """Whether these are so many that tasks should read them."""
+        return self._able and sum(rows_of(each.run) for each in bound) >= self._much_rows
+
+    def fetch(
+        self, handing: Handing, prefix: str, bound: Sequence[BoundRun], columns: Columns, format_: str
+    ) -> list[Adopted] | None:
+        """Files of ``handing``'s directory whose names begin with ``prefix``, which are the caller's; ``None`` where
+        the executors lack what it takes."""
+        pieces = [packed(each) for each in ranges(bound, self._range_rows)]
+        fetch = Fetch(self._bootstrap, sent_columns(columns), format_, handing.place(prefix))
+        frame = handing.spark.range(0, len(pieces), 1, len(pieces)).mapInArrow(_by(fetch, pieces), "said binary")
+        kept: set[str] = set()
+        try:
+            said = [pickle.loads(each) for each in frame.toArrow().column(0).to_pylist()]  # noqa: S301 - our own tasks'
+            for each in said:
+                each.check()
+            found = [
+                Adopted(handing.directory / (prefix + file.name), file)
+                for file in itertools.chain.from_iterable(each.files for each in said)
+            ]
+            kept = {each.path.name for each in found}
+        except PySparkException as error:
+            if (lacking := lacks(error)) is None:
+                raise
+            self._able = False
+            log.warning("executors cannot read topics, so this process does", extra={"detail": lacking.detail})
+            return None
+        finally:
+            for path in handing.directory.glob(f"{prefix}_*"):
+                if path.name not in kept:
+                    path.unlink(missing_ok=True)
+        counts = {"rows": sum(each.of.rows for each in found), "files": len(found), "ranges": len(pieces)}
+        log.info("tasks read what a relation needs", extra=counts)
+        return found
+
+
+def _by(fetch: Fetch, pieces: list[bytes]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """For executors: nothing of ours in it, since theirs is what is missing where their Python lacks a package."""
+    module, words = TASK_MODULE, LACKING
+    plain = fetch._replace(columns=tuple(map(tuple, fetch.columns)))[:]
+
+    def handle(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        try:
+            fetching = importlib.import_module(module)
+        except ImportError as error:
+            raise RuntimeError(f"{words}: {error}") from error
+        context = TaskContext.get()
+        assert context is not None, "it is no task"
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                said = fetching.answer(plain, pieces[number], context.taskAttemptId())
+                yield pa.RecordBatch.from_arrays([pa.array([said], pa.binary())], names=["said"])
+
+    return handle
