@@ -279,7 +279,7 @@ def test_every_function_on_the_list_is_in_the_engine():
 
 
 OF_DECIDED = {"tm_same_letters", "tm_same_words"}
-"""What queries call whose choices are decided: they are a cluster's, and no engine of an adapter has these."""
+"""What queries call whose choices are decided: they are a cluster's, and no client calls them in an adapter."""
 
 
 def test_every_function_that_our_forms_are_written_in_is_on_the_list():
