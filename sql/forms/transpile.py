@@ -26,6 +26,11 @@ class SparkPrinted(Spark):
     class Generator(Spark.Generator):
         EXPRESSIONS_WITHOUT_NESTED_CTES: set[type[exp.Expression]] = set()
 
+        def lambda_sql(self, expression: exp.Lambda, arrow_sep: str = "->", wrap: bool = True) -> str:
+            """A lambda's names in brackets where there are several, and not where a comma is within one: those Spark
+            does not read."""
+            return super().lambda_sql(expression, arrow_sep, wrap and len(expression.expressions) > 1)
+
 
 _DIALECT = SparkPrinted()
 
