@@ -1,8 +1,11 @@
-"""What conditions come to that are true or false as they are written: less of a query, never another answer.  Pure.
+"""What conditions and limits come to as they are written: less of a query, never another answer.  Pure.
 
 ``false AND x`` is false whatever ``x`` is, ``true AND x`` is ``x``, and so for OR; a filter that lets all rows through
 goes, and filters over each other are one, also where what is between them merely picks columns.  That is more than
 tidiness: Spark's optimizer fails on a subquery whose condition is false beside a column from around it.
+
+``SELECT … FROM (… ORDER BY k) LIMIT 3`` is ``… ORDER BY k LIMIT 3``: any three rows would do, and everybody counts on
+these, which PostgreSQL gives.
 """
 
 from __future__ import annotations
@@ -26,6 +29,22 @@ def folded(node: Node) -> Node:
         return s.truth(found.arguments[0] == FALSE)
     if isinstance(found, r.Filter):
         return _filter(found.input, found.condition)
+    if isinstance(found, r.TopK) and not found.order:
+        return _in_the_order_below(found)
+    return found
+
+
+def _in_the_order_below(keep: r.TopK) -> r.Relation:
+    """The first rows in the order that is said further in, where nothing but outputs is between."""
+    outputs, below = [], keep.input
+    while isinstance(below, r.Project):
+        outputs.append(below.outputs)
+        below = below.input
+    if not isinstance(below, r.TopK) or not below.order or below.limit is not None or below.offset is not None:
+        return keep
+    found: r.Relation = r.TopK(below.input, below.order, keep.limit, keep.offset)
+    for each in reversed(outputs):
+        found = r.Project(found, each)
     return found
 
 

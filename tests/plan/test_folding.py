@@ -44,3 +44,18 @@ def test_filters_over_each_other_are_one():
     assert folded(r.Filter(picked, s.Column(BOOL, True, 1))) == r.Project(r.Filter(GET, FALSE), picked.outputs)
     inner = s.exists(r.Filter(GET, both(FALSE, OK)))
     assert folded(r.Filter(GET, inner)) == r.Filter(GET, s.exists(r.Filter(GET, FALSE)))
+
+
+def test_the_first_rows_are_those_of_the_order_below():
+    key, three, one = s.Sort(GET.column(1), False, False), s.Literal(INT4, False, "3"), s.Literal(INT4, False, "1")
+    in_order = r.TopK(GET, (key,))
+    picked = (GET.column(0),)
+    twice = r.Project(r.Project(in_order, (GET.column(1), GET.column(0))), (GET.column(1),))
+    assert folded(r.TopK(twice, (), three, one)) == r.Project(
+        r.Project(r.TopK(GET, (key,), three, one), (GET.column(1), GET.column(0))), (GET.column(1),)
+    )
+    for other in (r.Project(r.TopK(GET, (key,), three), picked), r.Project(r.TopK(GET, (key,), None, one), picked),
+                  r.Filter(in_order, OK), r.Project(GET, picked)):  # fmt: skip
+        assert folded(r.TopK(other, (), three)) == r.TopK(other, (), three)
+    again = r.TopK(in_order, (s.Sort(GET.column(0), False, False),), three)
+    assert folded(again) == again
