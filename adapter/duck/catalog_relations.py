@@ -29,11 +29,12 @@ from adapter.system.macro_tables import HELPERS
 from adapter.system.rows import System
 from adapter.system.schemas import HIDDEN, SYSTEM, SYSTEM_OIDS
 from journal.errors import InvalidUsage
-from lower.duckdb import long_texts
+from lower.duckdb import constants, long_texts
 from lower.duckdb.engine import Engine, Running, as_types
 from lower.duckdb.errors import explain
 from lower.duckdb.gate import one_select, plain_words
-from lower.duckdb.lowering import for_duckdb, text_of
+from lower.duckdb.lowering import text_of
+from plan.relations import Query
 from sql.forms.transpile import with_params
 from sql.objects.names import ImageLike
 from sql.statements.plans import SelectPlan
@@ -129,7 +130,7 @@ class CatalogRelations:
         that were gathered for it; what they say is kept for nobody else."""
         apart = self._apart(plan, params, image, facts, running)
         if apart is not None:
-            return self.constant(apart.plan.tree, [(c.name, c.type) for c in apart.plan.columns], running)
+            return self.constant(apart.plan.constant(()), [(c.name, c.type) for c in apart.plan.columns], running)
         rewritten = _rewritten(plan, params, image, facts)
         if live is None:
             return self._database(image, facts.names.database).answer(rewritten, running or Running())
@@ -179,15 +180,15 @@ class CatalogRelations:
 
     @bounded
     def constant(
-        self, tree: exp.Expression, types: Sequence[tuple[str, SqlType]], running: Running | None = None
+        self, query: Query, types: Sequence[tuple[str, SqlType]], running: Running | None = None
     ) -> pa.Table:
-        """A query that reads nothing, already typed: ``tree`` is what :mod:`sql.binding.bind` made of it."""
-        return as_types(_constants().constant(tree, running or Running()), [sql_type for _, sql_type in types])
+        """The rows of a query that reads nothing."""
+        return as_types(_constants().constant(query, running or Running()), [sql_type for _, sql_type in types])
 
     @bounded
-    def values(self, tree: exp.Expression) -> list[object]:
-        """The one row of a constant query, as Python values."""
-        return [column[0].as_py() for column in _constants().constant(tree, Running()).columns]
+    def values(self, query: Query) -> list[object]:
+        """The one row of a query that reads nothing, as Python values."""
+        return [column[0].as_py() for column in _constants().constant(query, Running()).columns]
 
 
 @dataclass(frozen=True)
@@ -312,11 +313,9 @@ class _Database:
         found = self._ask(f"SELECT {wrapped} FROM ({text}) AS q({', '.join(names)})", running)
         return as_types(found, [output.type for output in outputs])
 
-    def constant(self, tree: exp.Expression, running: Running) -> pa.Table:
-        """Of a tree whose functions the binder chose.  This database holds no relation that could be written."""
-        made = for_duckdb(tree)
-        plain_words(made)
-        return self._ask(text_of(made, identify=True), running)
+    def constant(self, query: Query, running: Running) -> pa.Table:
+        """Of a query whose functions the binder chose.  This database holds no relation that could be written."""
+        return self._ask(constants.text_of(query), running)
 
     def _described(self, text: str, rewritten: Rewritten, running: Running) -> tuple[list[str], list[OutputColumn]]:
         """``(cast of each output, outputs)``."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import reduce
 
 import pyarrow as pa
 from sqlglot import exp
@@ -13,9 +15,8 @@ from adapter.execute.beside import interruptible
 from adapter.execute.draws import Evaluate as Argument
 from adapter.execute.rows import Evaluate
 from lower.duckdb.engine import Running
-from sql.forms.transpile import with_params
-from sql.statements.plans import InsertPlan, SelectPlan, Slot
-from sql.trees.nodes import union_all
+from plan import relations as r
+from sql.statements.plans import InsertPlan, SelectPlan, Slot, row_of
 from values.types import arrow_type
 
 VALUES_AT_ONCE_MAX = 100
@@ -33,8 +34,7 @@ class Constants:
         return await interruptible(self._rows, plan, params)
 
     def _rows(self, plan: SelectPlan, params: Sequence[object | None], running: Running) -> pa.Table:
-        tree = with_params(plan.tree, params, plan.params)
-        return self._relations.constant(tree, [(c.name, c.type) for c in plan.columns], running)
+        return self._relations.constant(plan.constant(params), [(c.name, c.type) for c in plan.columns], running)
 
     async def for_rows(
         self, plan: SelectPlan, params: Sequence[object | None], trees: Sequence[exp.Expression], rows: Sequence[tuple]
@@ -46,19 +46,19 @@ class Constants:
         self, plan: SelectPlan, params: Sequence[object | None], trees: Sequence[exp.Expression], rows: Sequence[tuple]
     ) -> list[pa.RecordBatch]:
         types = [(column.name, column.type) for column in plan.columns]
-        whole = [with_params(tree, *plan.for_row(params, row)) for tree, row in zip(trees, rows, strict=True)]
-        if not whole:
+        if not rows:
             return pa.schema([(name, arrow_type(kind)) for name, kind in types]).empty_table().to_batches()
         found = []
-        for lower in range(0, len(whole), VALUES_AT_ONCE_MAX):
-            query = union_all(whole[lower : lower + VALUES_AT_ONCE_MAX])
-            found += self._relations.constant(query, types).to_batches()
+        for lower in range(0, len(rows), VALUES_AT_ONCE_MAX):
+            some = slice(lower, lower + VALUES_AT_ONCE_MAX)
+            queries = [_of_row(plan, params, *each) for each in zip(trees[some], rows[some], strict=True)]
+            whole = reduce(lambda above, below: r.SetOp("union", True, above, below), (q.relation for q in queries))
+            found += self._relations.constant(r.Query(whole, queries[0].names), types).to_batches()
         return found
 
     async def values(self, trees: Sequence[exp.Expression]) -> list[object]:
         """The value of each of ``trees``, in one query."""
-        columns = [exp.alias_(tree, f"v{n}") for n, tree in enumerate(trees)]
-        return await asyncio.to_thread(self._relations.values, with_params(exp.select(*columns), [], {}))
+        return await asyncio.to_thread(self._relations.values, row_of(trees))
 
     def argument(
         self, plan: SelectPlan | InsertPlan, params: Sequence[object | None], row: Sequence[object] = ()
@@ -69,8 +69,7 @@ class Constants:
             values, types = plan.for_row(params, row)
 
         async def evaluate(tree: exp.Expression) -> object:
-            query = with_params(exp.select(exp.alias_(tree.copy(), "v")), values, types)
-            return (await asyncio.to_thread(self._relations.values, query))[0]
+            return (await asyncio.to_thread(self._relations.values, row_of([tree], values, types)))[0]
 
         return evaluate
 
@@ -80,9 +79,16 @@ class Constants:
         def evaluate(slots: Sequence[Slot]) -> list[object]:
             found: list[object] = []
             for lower in range(0, len(slots), VALUES_AT_ONCE_MAX):
-                some = slots[lower : lower + VALUES_AT_ONCE_MAX]
-                named = [exp.alias_(slot.tree.copy(), f"v{n}") for n, slot in enumerate(some)]
-                found += self._relations.values(with_params(exp.select(*named), params, plan.params))
+                trees = [slot.tree for slot in slots[lower : lower + VALUES_AT_ONCE_MAX]]
+                found += self._relations.values(row_of(trees, params, plan.params))
             return found
 
         return evaluate
+
+
+def _of_row(
+    plan: SelectPlan, params: Sequence[object | None], tree: exp.Expression, row: Sequence[object | None]
+) -> r.Query:
+    """The plan of ``tree``, which is what ``plan`` gives for ``row``."""
+    values, types = plan.for_row(params, row)
+    return replace(plan, tree=tree, params=types).constant(values)

@@ -85,5 +85,5 @@ BUILT: Mapping[str, Build] = {
 
 
 def written_out(tree: exp.Expression) -> exp.Expression:
-    """``tree`` with every form in DuckDB's words."""
+    """``tree``, which is used up, with every form in DuckDB's words."""
     return expand(tree, FORMS, BUILT, "duckdb")

@@ -11,7 +11,7 @@ from sqlglot.errors import SqlglotError
 from functions.registry import FUNCTIONS
 from lower.duckdb.forms import written_out
 from sql.trees.errors import untold
-from sql.trees.nodes import Ordinality, call, data_type, unnest
+from sql.trees.nodes import Ordinality, call, copied, data_type, unnest
 from sql.trees.types import DATE, FLOAT8, INT8, TIMESTAMP
 from values.types import SqlType
 
@@ -152,8 +152,17 @@ def joins(tree: exp.Expression) -> int:
 
 def text_of(tree: exp.Expression, identify: bool = False) -> str:
     """``tree`` as DuckDB reads it.  0A000 where it has no words for it."""
+    return _text_of(tree, identify, copy=True)
+
+
+def printed(tree: exp.Expression) -> str:
+    """``tree``, which :func:`for_duckdb` made and nobody needs any more, with every identifier in quotes."""
+    return _text_of(tree, True, copy=False)
+
+
+def _text_of(tree: exp.Expression, identify: bool, copy: bool) -> str:
     try:
-        return tree.sql("duckdb", identify=identify, comments=False)
+        return tree.sql("duckdb", identify=identify, comments=False, copy=copy)
     except (SqlglotError, ValueError) as error:
         raise untold("this query", error) from error
 
@@ -216,14 +225,14 @@ def _fields_of_items(having: exp.Having) -> None:
                 field.set("this", exp.Paren(this=field.this.copy()))
 
 
-def for_duckdb(tree: exp.Expression, grows: bool | None = None) -> exp.Expression:
-    """A copy of ``tree`` that DuckDB runs with the same result.
+def for_duckdb(tree: exp.Expression, grows: bool | None = None, used_up: bool = False) -> exp.Expression:
+    """A copy of ``tree`` that DuckDB runs with the same result; no copy of one that nobody needs any more.
 
     ``grows``: whether texts that are put together are looked at for how long they become; ``None``: as ``tree``, which
     reads no relation, asks for.
     """
-    holder = exp.Paren(this=tree.copy())
     grows = _may_grow(tree) if grows is None else grows
+    holder = exp.Paren(this=tree if used_up else copied(tree))
     nodes = list(holder.walk())
     for node in reversed(nodes):
         if isinstance(node, _PRODUCTS):

@@ -45,19 +45,20 @@ def _template(text: str, dialect: str) -> exp.Expression:
 def filled(form: tuple[str, str], args: list[exp.Expression], dialect: str) -> exp.Expression:
     """A form's text as a tree, with ``args`` in the places of its parameters."""
     values = dict(zip(form[0].split(), args, strict=True))
-    holder = exp.Paren(this=_template(form[1], dialect).copy())
+    holder = exp.Paren(this=copied(_template(form[1], dialect)))
     for place in list(holder.find_all(exp.Placeholder)):
         value = values[place.name]
         plain = isinstance(value, (exp.Column, exp.Literal, exp.Cast, exp.Func, exp.Paren, exp.Null))
-        place.replace(value.copy() if plain else exp.Paren(this=value.copy()))
+        place.replace(copied(value) if plain else exp.Paren(this=copied(value)))
     return holder if not isinstance(holder.this, (exp.Func, exp.Paren)) else holder.this
 
 
 def expand(
     tree: exp.Expression, forms: Mapping[str, tuple[str, str]], built: Mapping[str, Build], dialect: str
 ) -> exp.Expression:
-    """A copy of ``tree`` with every form written out, innermost first.  What the engines run in Python stays a call."""
-    holder = exp.Paren(this=copied(tree))
+    """``tree``, which is used up, with every form written out, innermost first.  What the engines run in Python stays a
+    call."""
+    holder = exp.Paren(this=tree)
     calls = [n for n in holder.walk() if isinstance(n, exp.Anonymous) and str(n.this).startswith("TM_")]
     for node in reversed([n for n in calls if str(n.this).lower() not in OWN]):
         name = str(node.this)

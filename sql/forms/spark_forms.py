@@ -21,7 +21,7 @@ from sql.forms.common_forms import COMMON
 from sql.forms.filling import Build, expand, filled, null_text, string
 from sql.forms.regex_forms import SPARK_REGEXES
 from sql.forms.time_formats import spark_format
-from sql.trees.nodes import Ordinality, call, cast
+from sql.trees.nodes import Ordinality, call, cast, copied
 from values.limits import VALUE_BYTES_MAX
 from values.types import SqlType
 
@@ -132,8 +132,8 @@ def _numbered(select: exp.Select) -> None:
 
 
 def written_out(tree: exp.Expression) -> exp.Expression:
-    """``tree`` in Spark's own terms.  2201B and 0A000 for patterns and formats that cannot be."""
-    holder = exp.Paren(this=expand(tree, SPARK, BUILT, "spark"))
+    """A copy of ``tree`` in Spark's own terms.  2201B and 0A000 for patterns and formats that cannot be."""
+    holder = exp.Paren(this=expand(copied(tree), SPARK, BUILT, "spark"))
     for node in list(holder.find_all(Ordinality)):
         _numbered(node.parent_select)
     for node in reversed(list(holder.find_all(exp.DPipe, exp.Anonymous))):

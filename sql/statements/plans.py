@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
 from itertools import islice
+from types import MappingProxyType
 from typing import NamedTuple
 
 from sqlglot import exp
@@ -18,17 +19,20 @@ from catalog_log.objects import Column, Item
 from journal.timestamps import CatalogTs
 from plan.codec import encode
 from plan.relations import Query
-from sql.algebra.queries import Columns, plan_over
+from sql.algebra.queries import Columns, plan_over, plan_row
 from sql.algebra.scope import NotPlanned
 from sql.binding.bind import OutputType
 from sql.forms.transpile import spark_sql, with_params
 from sql.trees.budget import bounded
+from sql.trees.errors import untold
 from sql.trees.nodes import rounded
 from sql.trees.types import format_literal, parse_literal
 from values.scalars import single
 from values.types import SqlType, parse_type
 
 log = logging.getLogger(__name__)
+
+_NO_TYPES: Mapping[int, SqlType] = MappingProxyType({})
 
 LARGE_NODES = 500
 """Nodes of a tree from which it is printed beside the event loop: 500 take some 5 ms (measured)."""
@@ -147,8 +151,8 @@ class SelectPlan:
     """Values of the parameters in ``tree`` and ``lookup``, where its text had values in their places
     (:mod:`sql.statements.skeletons`).  Nobody else gives any then: ``params`` is empty."""
     columns_read: Columns | None = None
-    """Of a peek: the columns of the relations that ``tree`` reads, as they are stored; ``None`` where something in it
-    is known as Spark's text alone."""
+    """The columns of the relations that ``tree`` reads, as they are stored; none of constants.  ``None`` of a
+    ``catalog`` query, and where something is known as Spark's text alone."""
 
     @property
     def peeked(self) -> SelectPlan | None:
@@ -198,6 +202,14 @@ class SelectPlan:
             log.info("a query has no plan", extra={"why": str(why)})
             return None
 
+    def constant(self, params: Sequence[object | None]) -> Query:
+        """The plan of a query of constants with these values.  0A000 where it has none, which is a mistake of ours."""
+        assert self.kind == "constant", self.kind
+        found = self.query(params)
+        if found is None:
+            raise untold("this query", "a query of constants has no plan")
+        return found
+
     def spark_sql(self, params: Sequence[object | None]) -> str:
         if not self.params:
             return self._spark_sql
@@ -226,6 +238,18 @@ class Slot(NamedTuple):
     param: int | None = None
     tree: exp.Expression | None = None
     through: SqlType | None = None
+
+
+def row_of(
+    trees: Sequence[exp.Expression], params: Sequence[object | None] = (), types: Mapping[int, SqlType] = _NO_TYPES
+) -> Query:
+    """The plan of one row of bound expressions that read nothing, with these values of their parameters.  0A000 where
+    it has none, which is a mistake of ours."""
+    given = [with_params(tree, params, types) for tree in trees] if types else trees
+    try:
+        return bounded(plan_row)(given)
+    except NotPlanned as why:
+        raise untold("this expression", str(why)) from why
 
 
 @dataclass(frozen=True)

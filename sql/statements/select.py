@@ -190,7 +190,7 @@ def plan_bound(bound: Bound, image: ImageLike, names: Names) -> SelectPlan:
         volatile=bound.volatile is not None,
         literals=bound.literals,
         draws=draws,
-        columns_read=None if bound.constant else columns_read(tree, objects),
+        columns_read={} if bound.constant else columns_read(tree, objects),
     )
 
 

@@ -41,7 +41,7 @@ class Asked:
     def ask(self, text: str) -> list[tuple]:
         plan = plan_select(parse(text).ast, IMAGE, NAMES)
         if plan.kind == "constant":
-            found = self.relations.constant(plan.tree, [(c.name, c.type) for c in plan.columns])
+            found = self.relations.constant(plan.constant([]), [(c.name, c.type) for c in plan.columns])
         else:
             found = self.relations.answer(plan, [], IMAGE, FACTS)
         return [tuple(row.values()) for row in found.to_pylist()]

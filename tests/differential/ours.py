@@ -138,7 +138,7 @@ class Ours:
                 return self._catalog(plan)
             types = [(c.name, c.type) for c in plan.columns]
             if plan.kind == "constant" and not constants_on_spark:
-                return _answer(self.relations.constant(plan.tree, types), [ty for _, ty in types])
+                return _answer(self.relations.constant(plan.constant([]), types), [ty for _, ty in types])
             return _answer(run_spark(self.spark, plan.spark_sql([])), [ty for _, ty in types])
         except TidemarkError as error:
             return Refusal(error.sqlstate, error.position, error.message, error.hint)

@@ -183,7 +183,7 @@ class Constants:
             whole = f"{self._head}, {text[5:]}" if text.startswith("with ") else f"{self._head} {text}"
             plan = planned(whole, self.image)
             types = [(c.name, c.type) for c in plan.columns]
-            return answer_of(self._relations.constant(plan.tree, types), [ty for _, ty in types])
+            return answer_of(self._relations.constant(plan.constant([]), types), [ty for _, ty in types])
         except TidemarkError as error:
             return refusal(error)
 

@@ -253,7 +253,7 @@ class OursInZone:
         if self.spark is not None:
             table = run_spark(self.spark, plan.spark_sql([]))
         else:
-            table = self.relations.constant(plan.tree, [(c.name, c.type) for c in plan.columns])
+            table = self.relations.constant(plan.constant([]), [(c.name, c.type) for c in plan.columns])
         return list(zip(*(column.to_pylist() for column in table.columns), strict=True)) if table.num_rows else []
 
 

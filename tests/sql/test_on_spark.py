@@ -81,7 +81,7 @@ def test_spark_and_the_adapter_agree_on_constants(spark, text):
     assert isinstance(statement, st.Query)
     plan = plan_select(statement.ast, rich_shop(), names())
     assert plan.kind == "constant"
-    ours = CatalogRelations().constant(plan.tree, [(c.name, c.type) for c in plan.columns])
+    ours = CatalogRelations().constant(plan.constant([]), [(c.name, c.type) for c in plan.columns])
     sparks = spark.sql(plan.spark_sql([])).toArrow()
     assert [tuple(r.values()) for r in _renamed(ours)] == [tuple(r.values()) for r in _renamed(sparks)]
 
@@ -101,7 +101,7 @@ def test_spark_and_the_adapter_agree_in_a_time_zone(spark):
     """Of what :mod:`tests.sql.test_zones` says of one; ``tests/differential/test_zones.py`` asks Postgres."""
     text = "select " + ", ".join(f"{in_zone} c{n}" for n, (in_zone, _) in enumerate(SAME))
     plan = plan_select(parse(text).ast, rich_shop(), names(zone="Europe/Berlin"))
-    ours = CatalogRelations().constant(plan.tree, [(c.name, c.type) for c in plan.columns])
+    ours = CatalogRelations().constant(plan.constant([]), [(c.name, c.type) for c in plan.columns])
     assert _renamed(ours) == _renamed(spark.sql(plan.spark_sql([])).toArrow())
 
 

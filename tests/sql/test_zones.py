@@ -65,7 +65,7 @@ def planned(text: str, in_zone=BERLIN) -> str:
 def answer(relations, text: str, in_zone=BERLIN) -> list:
     plan = plan_select(parse(text).ast, IMAGE, in_zone)
     assert plan.kind == "constant", plan.kind
-    found = relations.constant(plan.tree, [(c.name, c.type) for c in plan.columns])
+    found = relations.constant(plan.constant([]), [(c.name, c.type) for c in plan.columns])
     return [column.to_pylist() for column in found.columns]
 
 
