@@ -18,7 +18,7 @@ from catalog_log.objects import ALWAYS, Column, Item, Table
 from journal.errors import InvalidUsage
 from journal.timestamps import CatalogTs
 from sql.binding.bind import Bound, OutputType, bind_query, cast_outputs, unique_names
-from sql.objects.names import ImageLike, Names, column_types
+from sql.objects.names import ImageLike, Names, column_types, name_parts
 from sql.statements.insert import assign_output, default_slot, no_column_of, table_named
 from sql.statements.plans import ChangePlan, InsertPlan, Returning, SelectPlan, Slot, TableChange
 from sql.statements.returning import bound_returning, check_outputs, returning_query
@@ -34,7 +34,8 @@ from sql.typing.assign import assign
 from values.types import SqlType, parse_type
 
 NUMBER = "?number"
-"""What the numbers of a table's rows are called in the query."""
+"""What the numbers of a table's rows are called in the query; with as many ``?`` before it as no column of the table
+has."""
 
 
 @bounded
@@ -81,10 +82,12 @@ class _Change:
         self._image = image
         self._types = tuple(column_types(self._table).values())
         self._stored, self._seen = _as_read(self._table)
+        self._number = _unlike(NUMBER, [column.name for column in self._seen])
         target = s.rows.args["from_"].this
-        self._called = target.alias if target.args.get("alias") else s.table.last
-        if target.args.get("alias") and not target.args["alias"].this.args.get("quoted"):
-            self._called = self._called.lower()
+        self._called = _folded(target.args["alias"].this) if target.args.get("alias") else s.table.last
+        if len(s.table.parts) == 1 and s.table.last in [_folded(each.args["alias"].this) for each in s.rows.ctes]:
+            self._s = s = replace(s, rows=s.rows.copy())  # what is changed is never a query of WITH
+            s.rows.args["from_"].this.set("db", exp.to_identifier(name_parts(image, self._table)[0], quoted=True))
         self._numbers = _parameters([s.rows, *(s.returning or ())])
 
     def planned(self) -> ChangePlan:
@@ -109,6 +112,8 @@ class _Change:
             raise unsupported(f"{s.tag} by what system relations say", "ask them first, and name the values")
         if bound.tree.find(exp.Anonymous) and any(_makes_rows(each) for each in bound.tree.expressions):
             raise unsupported(f"a set-returning function in {s.tag}")
+        if inside:
+            self._hide(bound, len(sets) + len(self._stored), numbered)
         params = self._parameters(bound, {} if returning is None else returning.bound.params)
         self._assign(bound, sets)
         old, beside = len(assigned), len(assigned) + len(self._stored)
@@ -210,21 +215,45 @@ class _Change:
             outputs += [each.copy() for each in s.returning or ()]
         by_exists = s.joined and isinstance(s, st.Delete) and not inside and not list(rows.find_all(exp.Lateral))
         numbered = s.joined and not by_exists
+        if s.joined or inside:
+            self._check_names(rows)
         if by_exists:
-            flat = rows.copy()
-            bind_query(flat, self._image, self._names, dict(self._declared), beside=self._numbers)  # its errors
             rows = _by_exists(rows)
         elif numbered:
             number = exp.Window(this=exp.RowNumber())
             target = rows.args["from_"].this
-            inner = exp.Select(expressions=[exp.Star(), _named(number, NUMBER)], from_=exp.From(this=target.copy()))
+            every = [exp.Star(), _named(number, self._number)]
+            inner = exp.Select(expressions=every, from_=exp.From(this=target.copy()))
             called = exp.TableAlias(this=exp.to_identifier(self._called, quoted=True))
             target.replace(exp.Subquery(this=inner, alias=called))
-            outputs.append(_named(_column(self._called, NUMBER), NUMBER))
+            outputs.append(_named(_column(self._called, self._number), self._number))
         rows.set("expressions", outputs)
         if calls_in(of_query(rows, self._image, self._names)):
             raise unsupported(f"a sequence's value in {s.tag}", "draw it by a SELECT before, and name it as a value")
         return rows, numbered
+
+    def _check_names(self, rows: exp.Select) -> None:
+        """The errors of the query as it is written, before there are names in it that are not the user's."""
+        flat = rows.copy()
+        if isinstance(self._s, st.Delete) and self._s.returning:
+            flat.set("expressions", [each.copy() for each in self._s.returning])
+        bind_query(flat, self._image, self._names, dict(self._declared), beside=self._numbers)
+
+    def _hide(self, bound: Bound, first: int, numbered: bool) -> None:
+        """Without the columns that no table of the user's has: ``*`` in RETURNING, which begins at output ``first``,
+        takes them along."""
+        ours = {self._number} | {column.name for column in self._seen} - {c.name for c in self._table.columns}
+        last = len(bound.columns) - numbered
+
+        def is_shown(at: int) -> bool:
+            found = bound.tree.expressions[at].unalias()
+            found = found.this if isinstance(found, exp.Cast) else found
+            named = isinstance(found, exp.Column) and found.table == self._called and found.name in ours
+            return not named or not first <= at < last
+
+        left = [at for at in range(len(bound.columns)) if is_shown(at)]
+        bound.tree.set("expressions", [bound.tree.expressions[at] for at in left])
+        bound.columns = tuple([bound.columns[at] for at in left])
 
     def _parameters(self, bound: Bound, others: dict[int, SqlType]) -> dict[int, SqlType]:
         known = {**others, **bound.params}
@@ -303,6 +332,16 @@ class _With:
 
     def _or_seen(self, item: Item | None) -> Item | None:
         return self._seen if item is not None and item.id == self._table.id else item
+
+
+def _folded(name: exp.Identifier) -> str:
+    return name.name if name.args.get("quoted") else name.name.lower()
+
+
+def _unlike(name: str, names: Sequence[str]) -> str:
+    while name in names:
+        name = f"?{name}"
+    return name
 
 
 def _column(relation: str, name: str) -> exp.Column:

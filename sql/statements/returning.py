@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from catalog_log.objects import Table
+from journal.errors import InvalidUsage
 from journal.timestamps import CatalogTs
 from sql.binding.bind import Bound, OutputType, bind_query
 from sql.objects.names import ImageLike, Names, column_types
@@ -86,12 +87,17 @@ def returning_query(outputs: Sequence[exp.Expression], source: exp.Select) -> ex
 
 
 def check_outputs(query: exp.Select, image: ImageLike, names: Names) -> None:
-    """42803 for aggregates; 0A000 for calls of sequences."""
+    """42803 for aggregates, 42P20 for windows; 0A000 for calls of sequences."""
     if calls_in(of_query(query, image, names)):
         raise unsupported("a sequence's value in RETURNING")
     for output in query.expressions:
-        for found in output.find_all(exp.AggFunc):
-            if found.find_ancestor(exp.Query, exp.Window) is query:
+        for found in output.find_all(exp.AggFunc, exp.Window):
+            if found.find_ancestor(exp.Query) is not query:
+                continue
+            if isinstance(found, exp.Window):
+                told = "window functions are not allowed in RETURNING"
+                raise InvalidUsage(told, sqlstate="42P20", position=position(found))
+            if not isinstance(found.parent, (exp.Window, exp.Filter, exp.IgnoreNulls)):
                 raise grouping("aggregate functions are not allowed in RETURNING", position(found))
 
 

@@ -178,12 +178,13 @@ def _closed(c: Cursor, at: int) -> int:
 
 def _target(c: Cursor) -> tuple[Name, list[Token]]:
     """The table, and the tokens that name it in FROM with what it is called."""
-    if c.word() == "only" and c.word(1) not in ("set", "using", "where", "returning", "as", ".", None):
-        c.at += 1
+    only = c.word() == "only" and c.word(1) not in ("set", "using", "where", "returning", "as", ".", None)
+    c.at += only
     start = c.at
     table = c.name()
     tokens = c.tokens[start : c.at]
-    c.take("*")
+    if not only:
+        c.take("*")
     if c.word() not in ("set", "using", "where", "returning") and c.current is not None:
         start = c.at
         c.take("as")
@@ -257,6 +258,9 @@ def _rows(
         *([comma, *beside] if beside else ()), *where,
     ]  # fmt: skip
     made = parse_tokens(tokens, c.text)
+    for token in tokens:
+        if c.source(token).lower() == "default":  # a word that names nothing, but in quotes
+            raise syntax(None, token.start + 1, "DEFAULT is not allowed in this context")
     allowed = ("expressions", "from_", "joins", "where", "with_", "laterals", "kind")
     if not isinstance(made, exp.Select) or any(value for key, value in made.args.items() if key not in allowed):
         last = (where or beside or target)[-1]
@@ -308,7 +312,10 @@ def _assigned(
     if not value:
         raise c.error()
     name, start, field = column
-    if len(value) == 1 and c.source(value[0]).lower() == "default":
+    inner = value
+    while len(inner) > 2 and c.source(inner[0]) == "(" and c.source(inner[-1]) == ")":
+        inner = inner[1:-1]
+    if len(inner) == 1 and c.source(inner[0]).lower() == "default":
         return Assigned(name, start, None, field=field)
     values.append(value)
     return Assigned(name, start, len(values) - 1, field=field)

@@ -145,6 +145,9 @@ class World:
     to the store first, as they did in those before it and large ones do.
     """
 
+    answers = StorePeeks
+    """What plays the compute controllers."""
+
     def __init__(self, carries: bool = True) -> None:
         self.carries = carries
         self.genesis = GENESIS if carries else replace(GENESIS, format_version=INLINE_FROM - 1)
@@ -170,7 +173,7 @@ class World:
         await bridge.wait(catalog.when_upper(1, 10))
         if self.carries and oracle.state.record_version == 1:
             await bridge.wait(oracle.raise_format())
-        peeks = StorePeeks(self.store, catalog, oracle)
+        peeks = self.answers(self.store, catalog, oracle)
         executor = TidemarkExecutor(
             catalog, oracle, self.store, peeks, bridge, now_ms=lambda: self.now_ms, topic_exists=self.topics.get
         )
