@@ -144,14 +144,18 @@ def test_answers_are_the_same_without_the_files_that_are_passed_over(spark, tmp_
     monkeypatch.setattr(chunks.Some, "show", _counted(chunks.Some.show, read))
     relations = {}
     for name in ("u1", "u2"):
-        files = []
+        files, took = [], []
         for base in range(0, 20, 4):
             rows = [(rng.choice([None, base + rng.randrange(4)]), rng.choice(["a", "b", "ab", None]),
                      Decimal(rng.randrange(2000)) / 100, rng.choice([1, 1, 1, 2])) for _ in range(6)]  # fmt: skip
             made = file(tmp_path, COLUMNS, rows)
-            table = made.segment
-            known = packed(measured(COLUMNS, next(iter(made.chunks(COLUMNS)))))
-            files.append(LocalFile(table._replace(statistics=known), made.path))
+            files.append(_known(made))
+            took.append([(*row[:-1], -1) for row in rng.sample(rows, 2)])
+        # Rows that go are in files of their own, of a narrow range and of a wide one, and beside rows that stay.
+        narrow, *others = took
+        files.append(_known(file(tmp_path, COLUMNS, narrow)))
+        wide = [row for some in others for row in some]
+        files.append(_known(file(tmp_path, COLUMNS, [*wide, (3, "a", Decimal(1), 1)])))
         relations[name] = Relation(spark, name, COLUMNS, tmp_path)
         relations[name].load([], 11, 10, files)
         some = [row for table in relations[name].changes(-1, 10) for row in to_rows(table.drop_columns(["__ts"]))]
@@ -165,7 +169,7 @@ def test_answers_are_the_same_without_the_files_that_are_passed_over(spark, tmp_
             before = read["files"]
             held = {name: each.snapshot(12, wanted.get(name, ())) for name, each in relations.items()}
             assert read["files"] - before == sum(each.files - each.pruned for each in counts if each.pruned), query
-            assert [(each.files, each.beside, each.cached) for each in counts] == [(5, 5, 0)] * 2
+            assert [(each.files, each.beside, each.cached) for each in counts] == [(7, 5, 0)] * 2
             tree = name_relations(query, relations.keys(), {name: each.rows() for name, each in held.items()})
             answers.append(Counter(to_rows(spark.sql(text(tree)).toArrow())))
             for each in held.values():
@@ -174,6 +178,12 @@ def test_answers_are_the_same_without_the_files_that_are_passed_over(spark, tmp_
     assert read["files"] and read["files"] < read["of"], "some were passed over"
     left = [each.name for each in spark.catalog.listTables() if "some" in each.name]
     assert not left and all(each.segment.path and each.path.exists() for each in files)
+
+
+def _known(made: LocalFile) -> LocalFile:
+    """With what is known of it."""
+    known = packed(measured(COLUMNS, next(iter(made.chunks(COLUMNS)))))
+    return LocalFile(made.segment._replace(statistics=known), made.path)
 
 
 def _counted(show, read: Counter):
