@@ -51,8 +51,9 @@ class Bindings:
         reads = SelectPlan("constant", exp.Select(), row, (), (), {}, catalog_ts)
         known = {n: params.get(n, SqlType("text")) for n in range(1, number + 1)}
         query = SelectPlan(
-            "constant", tree, self.bound.columns, (), (), known, catalog_ts, volatile=True, reads=reads
-        )
+            "constant", tree, self.bound.columns, (), (), known, catalog_ts, volatile=True, reads=reads,
+            columns_read={},
+        )  # fmt: skip
         return Returning(self.bound.columns, query=query)
 
 
