@@ -34,6 +34,11 @@ touch: waiting does not help."""
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]\s*(.*)", re.DOTALL)
 _SQLSTATE = re.compile(r"SQLSTATE: ([0-9A-Z]{5})")
 
+_OTHER_PYTHON = re.compile(
+    r"PYTHON_VERSION_MISMATCH\]? Python in worker has different version: ([\d.]+) than that in driver: ([\d.]+)"
+)
+_NO_PYTHON = re.compile(r'Cannot run program "([^"]{1,200})"')
+
 _RANGES = {
     "tinyint": "smallint", "byte": "smallint", "short": "smallint", "smallint": "smallint", "int": "integer",
     "integer": "integer", "long": "bigint", "bigint": "bigint", "float": "real", "double": "double precision",
@@ -168,14 +173,30 @@ def told(text: str) -> TidemarkError | None:
         return QueryFailed("invalid regular expression", sqlstate="2201B")
     if _NOT_DECORRELATED in text:
         return _unknown("INTERNAL_ERROR", "0A000", _NOT_DECORRELATED)
+    known = condition and (CONDITIONS.get(condition[1]) or CONDITIONS.get(condition[1].split(".")[0]))
+    if known is None and (lacking := _no_python(text)):
+        return lacking
     if not state or not condition or state[1].startswith("XX"):
         return None
-    known = CONDITIONS.get(condition[1]) or CONDITIONS.get(condition[1].split(".")[0])
     words = condition[2].split(" SQLSTATE:")[0].split("\n== SQL")[0].strip()
     if known is not None:
         sqlstate, message = known if isinstance(known, tuple) else known(words)
         return QueryFailed(message[:MESSAGE_CHARS_MAX], sqlstate=sqlstate)
     return _unknown(condition[1], state[1], words)
+
+
+def _no_python(text: str) -> TidemarkError | None:
+    """What to say where executors have no Python that could do it: nothing that runs any would."""
+    if found := _OTHER_PYTHON.search(text):
+        wanted = f"they have {found[1]}, and {found[2]} is needed"
+    elif found := _NO_PYTHON.search(text):
+        wanted = f"they have no program {found[1]}"
+    else:
+        return None
+    return InvalidUsage(
+        "the executors have no python that fits", sqlstate="0A000", detail=wanted,
+        hint="install the version that the cluster's controller runs on where they are; docs/fleet.md says more",
+    )  # fmt: skip
 
 
 def _unknown(condition: str, state: str, words: str) -> QueryFailed:

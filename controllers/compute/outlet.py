@@ -164,5 +164,5 @@ def lacks(error: Exception) -> InvalidUsage | None:
     found = re.search(f"{LACKING}: (.*)", str(error))
     return found and InvalidUsage(
         "the executors cannot write what this view puts out", sqlstate="0A000", detail=found[1][:DETAIL_CHARS_MAX],
-        hint="their python needs pyarrow, numpy, confluent-kafka and fastavro; docs/fleet.md says more",
+        hint="the packages that they are sent are this machine's: is theirs of another kind? docs/fleet.md says more",
     )  # fmt: skip

@@ -14,7 +14,6 @@ import sys
 import tempfile
 import threading
 import time
-import zipfile
 from concurrent.futures import Future
 from pathlib import Path
 
@@ -22,15 +21,8 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-import collection
-import controllers
-import functions
-import journal
-import oracle
-import schemas
-import segments
-import values
 from controllers.class_archive import of_environment
+from controllers.compute import travelling
 from controllers.compute.file_server import FileServer
 from controllers.compute.heartbeat import Spark, last_word
 from controllers.spark_masters import in_this_process
@@ -127,6 +119,7 @@ def settings(master: str, scratch: Path) -> dict[str, str]:
     return {
         **(loopback if master.startswith("local") else {}),
         **(tasks if in_this_process(master) else {}),
+        **travelling.settings(master),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": os.environ.get("TIDEMARK_SPARK_MEMORY", "1g"),
@@ -211,8 +204,9 @@ def _owner_is_gone(directory: Path) -> bool:
 
 def start_session(master: str, scratch: Path) -> SparkSession:
     """Start Spark (6 to 12 s)."""
-    # Spark's Python workers (the ticks' reader is one) must be this very Python, with what is installed for it.
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    # Python workers in this process (the ticks' reader is one) must be this very Python, with what is installed for it.
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["PYSPARK_PYTHON"] = travelling.python(master)
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.master(master).appName("tidemark-compute")
@@ -224,24 +218,12 @@ def start_session(master: str, scratch: Path) -> SparkSession:
     # files beside them that is twice a tick instead of four times, each 4 ms, on a busy machine 12.
     jvm, hadoop = spark.sparkContext._jvm, spark.sparkContext._jsc.hadoopConfiguration()
     jvm.org.apache.hadoop.fs.FileSystem.get(jvm.java.net.URI("file:///"), hadoop).setWriteChecksum(False)
-    if not in_this_process(master):
-        send_modules(spark, scratch)  # before the functions: each notes what its executors have
+    # Before the functions: each notes what its executors have.
+    travelling.give(spark, scratch, scratch.parent.parent)
     for name, own in OWN.items():
         spark.udf.register(name, own.run, spark_type(own.result))
     close_functions(spark)
     return spark
-
-
-def send_modules(spark: SparkSession, scratch: Path) -> None:
-    """Give executors elsewhere the modules that our functions are in, and those by which tasks write what is many
-    (``sending.py``).  Their Python must have pyarrow, for the latter numpy, confluent-kafka and fastavro too."""
-    path = scratch / "tidemark.zip"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
-        for package in (functions, journal, values, collection, controllers, oracle, schemas, segments):
-            root = Path(package.__file__).parent
-            for source in sorted(root.rglob("*.py")):
-                file.write(source, source.relative_to(root.parent))
-    spark.sparkContext.addPyFile(str(path))
 
 
 def close_functions(spark: SparkSession) -> None:

@@ -20,6 +20,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -130,7 +131,12 @@ class Ticker:
         import controllers.compute.ticks as this_module
 
         cloudpickle.register_pickle_by_value(this_module)
-        spark.dataSource.register(TickSource)
+        context = spark.sparkContext
+        executors, context.pythonExec = context.pythonExec, sys.executable  # its reader is on this machine
+        try:
+            spark.dataSource.register(TickSource)
+        finally:
+            context.pythonExec = executors
         self._query: StreamingQuery = (
             spark.readStream.format(TickSource.name())
             .option("directory", str(directory))

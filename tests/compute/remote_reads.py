@@ -30,21 +30,21 @@ MASTER = "local-cluster[2,1,1024]"
 PART = 100_000
 
 
-def rows(first: int, count: int) -> pa.Table:
-    """``count`` rows from number ``first`` on: some 70 bytes each."""
+def rows(first: int, count: int, width: int = 30) -> pa.Table:
+    """``count`` rows from number ``first`` on: some 40 bytes and ``width`` each."""
     keys = pa.array(range(first, first + count), pa.int64())
-    words = pc.binary_join_element_wise(pa.scalar("row number "), keys.cast(pa.string()), pa.scalar("x" * 30), "")
+    words = pc.binary_join_element_wise(pa.scalar("row number "), keys.cast(pa.string()), pa.scalar("x" * width), "")
     return pa.table({"k": keys, "s": words, DIFF: pa.repeat(pa.scalar(1, pa.int64()), count)})
 
 
-def file(directory: Path, columns: Sequence[Column], first: int) -> LocalFile:
+def file(directory: Path, columns: Sequence[Column], first: int, count: int = PART, width: int = 30) -> LocalFile:
     """A file of the store with the rows from number ``first`` on."""
-    table = rows(first, PART)
+    table = rows(first, count, width)
     data = encode(columns, table)
     path = directory / f"settled_{first}.parquet"
     path.write_bytes(data)
     return LocalFile(
-        Segment(new_path("u2", 0, f"{first:x}"), len(data), table.nbytes, PART, PART, True, zlib.crc32(data)), path
+        Segment(new_path("u2", 0, f"{first:x}"), len(data), table.nbytes, count, count, True, zlib.crc32(data)), path
     )
 
 

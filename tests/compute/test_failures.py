@@ -11,7 +11,7 @@ import pyspark
 import pytest
 
 from controllers.compute.failures import CONDITIONS, Interrupted, QueryFailed, of_object, to_reader, told, unexplained
-from journal.errors import Rejected, Unavailable
+from journal.errors import InvalidUsage, Rejected, Unavailable
 from segments.store import Gone, NoRoom, Unreadable
 from tests.foreign_words import foreign_words
 
@@ -115,3 +115,21 @@ def test_a_file_that_cannot_be_read_is_the_views_that_read_it() -> None:
         assert of_object(None, error) is error
     with pytest.raises(Unavailable):
         of_object(None, Unavailable("a file could not be read", sqlstate="58030"))
+
+
+def test_executors_without_a_python_that_fits_say_so():
+    other = (
+        "pyspark.errors.exceptions.base.PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker has different "
+        "version: 3.10 than that in driver: 3.11, PySpark cannot run with different minor versions."
+    )
+    none = 'java.io.IOException: Cannot run program "python3.11": error=2, No such file or directory'
+    for text, wanted in ((other, "they have 3.10, and 3.11 is needed"), (none, "they have no program python3.11")):
+        error = told(f"Job aborted due to stage failure: Task 0 failed 4 times. {text}")
+        assert isinstance(error, InvalidUsage) and error.sqlstate == "0A000" and error.detail == wanted
+        assert error.message == "the executors have no python that fits"
+
+
+def test_a_value_that_reads_like_that_is_a_value():
+    words = 'Cannot run program "python3.11"'
+    text = f"[CAST_INVALID_INPUT] The value '{words}' of the type \"STRING\" cannot be cast to \"INT\". SQLSTATE: 22018"
+    assert told(text).sqlstate == "22P02"

@@ -1,4 +1,4 @@
-"""A Spark whose executors are other processes reads and writes what its driver could not hold."""
+"""A Spark whose executors are other processes reads what its driver could not hold."""
 
 from __future__ import annotations
 
@@ -13,9 +13,6 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = 1_200_000
 """What was inserted when a driver of a gigabyte ended."""
-
-WRITTEN = 1_800_000
-"""As many more as a task has written before what is between it and who finds its rows could hold the others."""
 
 HEAP = "520m"
 """Of the driver: half of what was not enough.  Spark wants 450."""
@@ -33,14 +30,6 @@ main(*sys.argv[1:])
 @pytest.mark.timeout(600)
 def test_executors_elsewhere_read_more_rows_than_the_driver_could_hold(tmp_path):
     run(tmp_path, "remote_reads", ROWS)
-
-
-@pytest.mark.spark
-@pytest.mark.integration
-@pytest.mark.long
-@pytest.mark.timeout(600)
-def test_executors_elsewhere_write_what_is_much_and_a_task_that_is_tried_again_counts_once(broker, env_name, tmp_path):
-    run(tmp_path, "remote_writes", WRITTEN, broker, env_name)
 
 
 def run(directory: Path, module: str, *arguments: object) -> None:
