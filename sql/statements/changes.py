@@ -248,7 +248,7 @@ class _Change:
         def is_shown(at: int) -> bool:
             found = bound.tree.expressions[at].unalias()
             found = found.this if isinstance(found, exp.Cast) else found
-            named = isinstance(found, exp.Column) and found.table == self._called and found.name in ours
+            named = isinstance(found, exp.Column) and found.name in ours  # of the table, or of it once more
             return not named or not first <= at < last
 
         left = [at for at in range(len(bound.columns)) if is_shown(at)]
