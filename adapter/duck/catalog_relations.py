@@ -17,7 +17,8 @@ import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
-from adapter.duck.catalog_rewrite import Rewritten, SessionFacts, output_names, rewrite, table_name
+from adapter.duck.carried import PATH, arrow_of, carried, output_column
+from adapter.duck.catalog_rewrite import Rewritten, SessionFacts, rewrite, table_name
 from adapter.duck.gate import admitted
 from adapter.duck.macros import MACROS, helpers_of
 from adapter.duck.system_parts import Failed, outputs, parts_of, with_values
@@ -28,11 +29,11 @@ from adapter.system.live_rows import ACTIVITY
 from adapter.system.macro_tables import HELPERS
 from adapter.system.rows import System
 from adapter.system.schemas import HIDDEN, SYSTEM, SYSTEM_OIDS
+from adapter.system.typing.calls import names_of
 from journal.errors import InvalidUsage
 from lower.duckdb import constants, long_texts
 from lower.duckdb.engine import Engine, Running, as_types
-from lower.duckdb.errors import explain
-from lower.duckdb.gate import one_select, plain_words
+from lower.duckdb.gate import plain_words
 from lower.duckdb.lowering import text_of
 from plan.relations import Query
 from sql.forms.transpile import with_params
@@ -40,9 +41,8 @@ from sql.objects.names import ImageLike
 from sql.statements.plans import SelectPlan
 from sql.statements.select import LEFT_TO_THE_SYSTEM, plan_select, reads_nothing
 from sql.trees.budget import bounded
-from values.datatypes.registry import DATATYPES
 from values.text.arrays import show_array
-from values.types import SqlType, arrow_type
+from values.types import SqlType
 
 IMAGES_MAX = 4
 """Catalog timestamps whose relations are kept: the newest, and those that slower sessions still read."""
@@ -61,17 +61,7 @@ ROWS = {
 }
 """How to make the rows of the system relations that have any."""
 
-_ARROW_KINDS = {
-    "oid": pa.uint32(),
-    "list": pa.list_(pa.string()),
-    "oids": pa.list_(pa.uint32()),
-    "int2s": pa.list_(pa.int16()),
-    "int2vector": pa.list_(pa.uint16()),
-    "oidvector": pa.list_(pa.uint64()),
-}
-"""Postgres's own types travel through DuckDB as unsigned integers, which nothing else here is: so what comes out of a
-subquery or an aggregate can still be told from an int8 or an int8[] (its aliases of types do not survive that)."""
-
+_TEXT = SqlType("text")
 
 _LIVE_SCHEMAS = ("", "pg_catalog", "tm_internal")
 
@@ -109,12 +99,13 @@ class CatalogRelations:
     def describe(
         self, plan: SelectPlan, image: ImageLike, facts: SessionFacts, running: Running | None = None
     ) -> list[OutputColumn]:
-        """The outputs of a ``catalog`` query, without running it."""
+        """The outputs of a ``catalog`` query, without running it: no engine is asked for a type."""
         apart = self._apart(plan, [None] * len(plan.params), image, facts, running)
         if apart is not None:
             return apart.columns
         rewritten = _rewritten(plan, [None] * len(plan.params), image, facts)
-        return self._database(image, facts.names.database).describe(rewritten, running or Running())
+        _admitted(rewritten)
+        return [output_column(name, kind) for name, kind in rewritten.columns]
 
     @bounded
     def answer(
@@ -152,9 +143,9 @@ class CatalogRelations:
         parts = parts_of(tree)
         if not parts:
             return None
-        names = output_names(tree)
+        names = names_of(tree)
         database = self._database(image, facts.names.database)
-        columns = database.describe(rewrite(_selected(parts), image, facts), running or Running())
+        columns = [output_column(name, kind) for name, kind in rewrite(_selected(parts), image, facts).columns]
         own = outputs(tree, parts, columns)
 
         def asked(some: Sequence[exp.Expression]) -> list[object]:
@@ -245,7 +236,21 @@ def _filled(plan: SelectPlan, params: Sequence[object | None]) -> exp.Expression
         else value
         for number, value in enumerate(params, 1)
     ]
-    return with_params(plan.tree, given, plan.params) if plan.params else plan.tree.copy()
+    return with_params(_untyped(plan, given), given, plan.params) if plan.params else plan.tree.copy()
+
+
+def _untyped(plan: SelectPlan, given: Sequence[object | None]) -> exp.Expression:
+    """The plan's tree with the values of those of its parameters that nobody gave a type: as literals without one, so
+    that their places decide (``regclass = $1``), as in Postgres."""
+    holder = exp.Paren(this=plan.tree.copy())
+    for node in list(holder.find_all(exp.Parameter)):
+        number = int(node.this.this)
+        typed = plan.params.get(number)
+        if typed is None or typed != _TEXT or number > len(given):
+            continue
+        value = given[number - 1]
+        node.replace(exp.null() if value is None else exp.Literal.string(str(value)))
+    return holder.this
 
 
 def _rewritten(plan: SelectPlan, params: Sequence[object | None], image: ImageLike, facts: SessionFacts) -> Rewritten:
@@ -293,54 +298,34 @@ class _Database:
         columns = dict(SYSTEM[schema][name])
         builder = ROWS[schema].get(name)
         rows = list(builder(self._system)) if builder is not None else []
-        types = {c: _ARROW_KINDS.get(kind) or arrow_type(SqlType(kind)) for c, kind in columns.items()}
+        types = {c: arrow_of(kind) for c, kind in columns.items()}
         values = {c: [row.get(c) for row in rows] for c in columns}
         if hidden:
             types[HIDDEN], values[HIDDEN] = pa.uint32(), [SYSTEM_OIDS[schema][name]] * len(rows)
         self._table(table_name(schema, name, hidden), values, types)
         self._made.add((schema, name, hidden))
 
-    def describe(self, rewritten: Rewritten, running: Running) -> list[OutputColumn]:
-        """Names and types.  Raises ``InvalidUsage`` with a SQLSTATE."""
-        return self._described(_admitted(rewritten), rewritten, running)[1]
-
     def answer(self, rewritten: Rewritten, running: Running) -> pa.Table:
         """The rows.  Raises ``InvalidUsage`` with a SQLSTATE, 54000 where they are too many."""
         text = _admitted(rewritten)
-        casts, outputs = self._described(text, rewritten, running)
+        with self._lock:
+            for relation in rewritten.relations:
+                self._make(*relation)
+            for name in rewritten.macros:
+                self._macro(name)
+        outputs = [carried(kind) for _, kind in rewritten.columns]
         names = [f"c{i}" for i in range(len(outputs))]
-        wrapped = ", ".join(each.format(f'q."{name}"') for each, name in zip(casts, names, strict=True))
-        found = self._ask(f"SELECT {wrapped} FROM ({text}) AS q({', '.join(names)})", running)
-        return as_types(found, [output.type for output in outputs])
+        wrapped = ", ".join(
+            each.text.replace(PATH, rewritten.path).replace("{}", f'q."{name}"')
+            for each, name in zip(outputs, names, strict=True)
+        )
+        if outputs:
+            text = f"SELECT {wrapped} FROM ({text}) AS q({', '.join(names)})"
+        return as_types(self._ask(text, running), [each.type for each in outputs])
 
     def constant(self, query: Query, running: Running) -> pa.Table:
         """Of a query whose functions the binder chose.  This database holds no relation that could be written."""
         return self._ask(constants.text_of(query), running)
-
-    def _described(self, text: str, rewritten: Rewritten, running: Running) -> tuple[list[str], list[OutputColumn]]:
-        """``(cast of each output, outputs)``."""
-        cursor = self._engine.cursor()
-        try:
-            with self._lock:
-                for relation in rewritten.relations:
-                    self._make(*relation)
-                for name in rewritten.macros:
-                    self._macro(name)
-            running.attach(cursor)
-            long_texts.begin()
-            cursor.execute(_READ_ONLY)
-            described = cursor.execute(one_select(cursor, f"DESCRIBE {text}")).fetchall()
-        except duckdb.Error as error:
-            raise explain(error) from error
-        finally:
-            running.detach()
-            cursor.close()
-        names = [row[0] for row in described]
-        if rewritten.columns is not None and len(rewritten.columns) == len(names):
-            names = list(rewritten.columns)
-        found = [_output(str(row[1])) for row in described]
-        outputs = [OutputColumn(name, kind, oid) for name, (_, kind, oid) in zip(names, found, strict=True)]
-        return [cast for cast, _, _ in found], outputs
 
     def _ask(self, text: str, running: Running) -> pa.Table:
         first = "" if self._system is None else _READ_ONLY
@@ -363,42 +348,3 @@ def _turned(rows: Iterable[tuple], names: Iterable[str]) -> dict[str, list]:
     """Rows as columns."""
     columns = list(zip(*rows, strict=True))
     return {name: list(columns[at]) if columns else [] for at, name in enumerate(names)}
-
-
-_DUCK = {
-    **{row.duckdb[0]: name for name, row in DATATYPES.items() if row.arrow is not None and name != "interval"},
-    "TINYINT": "int2",
-    "UTINYINT": "int2",
-    "USMALLINT": "int4",
-}
-
-
-_ARRAYS = {
-    "BOOLEAN[]": 1000, "SMALLINT[]": 1005, "INTEGER[]": 1007, "VARCHAR[]": 1009, "BIGINT[]": 1016, "UINTEGER[]": 1028,
-    "UTINYINT[]": 1005, "TINYINT[]": 1005,
-}  # fmt: skip
-_VECTORS = {"USMALLINT[]": 22, "UBIGINT[]": 30}
-JSON_OID = 114
-
-
-def _output(duck: str) -> tuple[str, SqlType, int | None]:
-    """``(cast with {} for the value, type, oid where it is not the type's)`` for a value of DuckDB's type.
-
-    What has no type of ours becomes text."""
-    text = SqlType("text")
-    if duck == "UINTEGER":
-        return "CAST({} AS BIGINT)", SqlType("int8"), 26
-    if duck in _DUCK:
-        return "{}", SqlType(_DUCK[duck]), None
-    if duck.startswith("DECIMAL("):
-        precision, scale = duck[8:-1].split(",")
-        return "{}", SqlType("numeric", int(precision), int(scale)), None
-    if duck in ("HUGEINT", "UHUGEINT", "UBIGINT"):
-        return "CAST({} AS DECIMAL(38, 0))", SqlType("numeric", 38, 0), None
-    if duck.startswith("TIMESTAMP"):
-        return "CAST({} AS TIMESTAMP)", SqlType("timestamp"), None
-    if duck in _ARRAYS:
-        return "tm_array_out({})", text, _ARRAYS[duck]
-    if duck in _VECTORS:
-        return "tm_vector_out({})", text, _VECTORS[duck]
-    return "CAST({} AS VARCHAR)", text, JSON_OID if duck == "JSON" else None

@@ -13,32 +13,28 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from adapter.duck.carried import SHOWN_BY
 from adapter.duck.macros import MACROS, SCALAR_MACROS, TABLE_MACROS
 from adapter.encode import text_arrays
 from adapter.system.kinds import KIND_ROWS
 from adapter.system.rows import OWNER, OWNER_OID, item_oid
-from adapter.system.schemas import HIDDEN, RELATIONS, SCHEMA_OIDS, SYSTEM, SYSTEM_OIDS
+from adapter.system.schemas import HIDDEN, RELATIONS, SCHEMA_OIDS, SYSTEM_OIDS
 from adapter.system.types import DISPLAY, TYPE_NAMES
+from adapter.system.typing.calls import identifier
+from adapter.system.typing.expressions import TYPED, typed
+from adapter.system.typing.queries import typed_query
+from adapter.system.typing.types import NAMED, VECTORS, PgType, element_of, is_textual
 from catalog_log import model
 from catalog_log.objects import Item
 from journal.errors import InvalidUsage
-from sql.binding.prepare_tree import figure_name
 from sql.objects.identifiers import quoted
 from sql.objects.names import ImageLike, Names, SystemRelation, find
 from sql.statements.sequence_calls import owned_sequence
 from sql.syntax.cursor import Cursor
 from sql.syntax.statements import Name
 from sql.trees.errors import no_relation, no_schema, unsupported
+from values.datatypes.registry import DATATYPES
 from values.types import no_type
-
-_VECTORS = frozenset(
-    column
-    for relations in SYSTEM.values()
-    for columns in relations.values()
-    for column, kind in columns.items()
-    if kind in ("int2vector", "oidvector")
-)
-"""Columns whose first subscript is 0: ``indkey[0]``."""
 
 _AS_IS = frozenset("lower upper length coalesce generate_series unnest range".split())
 """Functions that mean the same in DuckDB."""
@@ -75,8 +71,10 @@ class Rewritten:
     """Schema, name, and whether with the column that ``*`` does not show."""
     macros: tuple[str, ...]
     """The names of those of :data:`adapter.duck.macros.MACROS` that it calls."""
-    columns: tuple[str | None, ...] | None
-    """Output names as Postgres would give them; ``None`` (all, or one) where only DuckDB knows."""
+    columns: tuple[tuple[str, PgType], ...]
+    """Its outputs, as Postgres would name and type them."""
+    path: str
+    """The list of the schemas whose relations are shown without one."""
 
 
 def table_name(schema: str, name: str, hidden: bool) -> str:
@@ -84,9 +82,10 @@ def table_name(schema: str, name: str, hidden: bool) -> str:
 
 
 def rewrite(ast: exp.Expression, image: ImageLike, facts: SessionFacts) -> Rewritten:
-    """The query for DuckDB.  Raises 42P01 for relations and ``regclass`` names that are not there."""
-    holder = exp.Paren(this=ast.copy())
-    names = output_names(holder.this)
+    """The query for DuckDB, and what it gives.  Raises what :mod:`adapter.system.typing.queries` does, and 42P01 for
+    ``regclass`` names that are not there."""
+    found, columns = typed_query(ast, lambda table: system_relation(table, image, facts.names))
+    holder = exp.Paren(this=found)
     work = _Rewriter(image, facts, any(column.name.lower() == HIDDEN for column in holder.find_all(exp.Column)))
     for table in list(holder.find_all(exp.Table)):
         work.relation(table)
@@ -94,38 +93,19 @@ def rewrite(ast: exp.Expression, image: ImageLike, facts: SessionFacts) -> Rewri
         if node is not holder:
             work.expression(node)
     called = {str(node.this).removeprefix("tm_") for node in holder.find_all(exp.Anonymous)} & MACROS.keys()
-    return Rewritten(holder.this, tuple(sorted(work.used)), tuple(sorted(called)), names)
+    called |= {SHOWN_BY[kind.name][0] for _, kind in columns if kind.name in SHOWN_BY}
+    path = work.path().sql("duckdb")
+    return Rewritten(holder.this, tuple(sorted(work.used)), tuple(sorted(called)), columns, path)
 
 
-def output_names(query: exp.Expression) -> tuple[str | None, ...] | None:
-    while isinstance(query, (exp.SetOperation, exp.Subquery, exp.Paren)):
-        query = query.this
-    if isinstance(query, exp.Values):
-        first = query.expressions[0]
-        return tuple(f"column{i + 1}" for i in range(len(first.expressions)))
-    if not isinstance(query, exp.Select) or any(each.is_star for each in query.expressions):
-        return None
-    found = []
-    for each in query.expressions:
-        if each.alias:
-            found.append(each.alias if each.args["alias"].args.get("quoted") else each.alias.lower())
-        else:
-            found.append(_name(each) or "?column?")
-    return tuple(found)
-
-
-def _name(node: exp.Expression) -> str | None:
-    if isinstance(node, exp.Column):
-        return node.name if node.this.args.get("quoted") else node.name.lower()
-    if isinstance(node, (exp.CurrentUser, exp.SessionUser, exp.CurrentCatalog, exp.CurrentSchema, exp.CurrentDatabase)):
-        return {
-            exp.CurrentUser: "current_user",
-            exp.SessionUser: "session_user",
-            exp.CurrentCatalog: "current_catalog",
-            exp.CurrentSchema: "current_schema",
-            exp.CurrentDatabase: "current_database",
-        }[type(node)]
-    return figure_name(node)
+def system_relation(table: exp.Table, image: ImageLike, names: Names) -> tuple[str, str] | None:
+    """Schema and name of the system relation that ``table`` means; ``None`` where it means none."""
+    name = identifier(table.this)
+    schema = table.db.lower() if table.db else None
+    if schema is None:
+        found = find(image, names, Name((name,)))
+        schema = found.schema if isinstance(found, SystemRelation) else None
+    return (schema, name) if schema is not None and name in RELATIONS.get(schema, ()) else None
 
 
 class _Rewriter:
@@ -139,13 +119,10 @@ class _Rewriter:
         if not isinstance(table.this, exp.Identifier):
             self._function_in_from(table)
             return
-        name = table.name if table.this.args.get("quoted") else table.name.lower()
-        schema = table.db.lower() if table.db else None
-        if schema is None:
-            found = find(self.image, self.facts.names, Name((name,)))
-            schema = found.schema if isinstance(found, SystemRelation) else None
-        if schema is None or name not in RELATIONS.get(schema, ()):
-            return  # a WITH query; anything else was refused when names were bound
+        found = system_relation(table, self.image, self.facts.names)
+        if found is None:
+            return  # a WITH query; anything else was refused when names were found
+        schema, name = found
         hidden = self.hidden and schema == "pg_catalog"
         self.used.add((schema, name, hidden))
         if table.args.get("alias") is None:
@@ -170,6 +147,8 @@ class _Rewriter:
     def expression(self, node: exp.Expression) -> None:
         made = self._replacement(node)
         if made is not None:
+            if (kind := typed(node)) is not None:
+                made.meta.setdefault(TYPED, kind)
             node.replace(made)
 
     def _replacement(self, node: exp.Expression) -> exp.Expression | None:
@@ -193,9 +172,11 @@ class _Rewriter:
             return exp.Escape(this=node.copy(), expression=exp.Literal.string("\\"))
         if isinstance(node, exp.Column):
             return self._column(node)
-        if isinstance(node, exp.Literal) and node.is_string and node.this.startswith("{") and node.this.endswith("}"):
-            if isinstance(node.parent, (exp.EQ, exp.NEQ)):
-                return exp.Literal.string("[" + node.this[1:-1] + "]")
+        if isinstance(node, (exp.DPipe, exp.Concat, exp.ConcatWs)) and element_of(_type_name(node)) is None:
+            for each in list(node.iter_expressions()):
+                if (text := self.as_text(each)) is not None:
+                    each.replace(text)
+            return None
         if isinstance(node, exp.Func):
             return self._function(node)
         return None
@@ -229,27 +210,47 @@ class _Rewriter:
         return None
 
     def _cast(self, node: exp.Cast) -> exp.Expression | None:
-        target, value = type_word(node.to), node.this
-        if target in _REG:
-            return self._registered(node, target, value)
-        if target.endswith("[]"):
-            word = _ELEMENTS.get(target[:-2], "TEXT")
+        target, value = _type_name(node), node.this
+        if target == "unknown":
+            return None
+        if target in NAMED:
+            return self._registered(target, value)
+        if (element := element_of(target)) is not None:
+            word = _SCALARS.get(element) or ("TEXT" if element not in DATATYPES else element.upper())
             to = exp.DataType.build(f"{word}[]", dialect="duckdb")
             return exp.Cast(this=_array_of(value) if _is_text(value) else value.copy(), to=to)
-        if target in ("regproc", "regprocedure", "regoper", "regoperator", "regconfig", "regdictionary"):
+        if target.startswith("reg"):
             if isinstance(value, exp.Literal) and value.is_string and isinstance(node.parent, exp.Cast):
                 raise InvalidUsage(f"function {value.this} does not exist", sqlstate="42883")
             return value.copy()
+        if _SCALARS.get(target) == "TEXT" or is_textual(target):
+            text = self.as_text(value)
+            return text if text is not None and target != "char" else self._plain(text or value.copy(), "TEXT")
         word = _SCALARS.get(target)
-        if word == "TEXT" and isinstance(value, exp.Column):
-            kind = next((k for each in SYSTEM["pg_catalog"].values() if (k := each.get(value.name.lower()))), None)
-            if kind in ("int2vector", "oidvector"):
-                return exp.func("tm_vector_out", value.copy())
-            if kind in ("list", "oids", "int2s"):
-                return exp.func("tm_array_out", value.copy())
-        return exp.Cast(this=value.copy(), to=exp.DataType.build(word, dialect="duckdb")) if word else None
+        return self._plain(value.copy(), word) if word else None
 
-    def _registered(self, node: exp.Cast, target: str, value: exp.Expression) -> exp.Expression:
+    @staticmethod
+    def _plain(value: exp.Expression, word: str) -> exp.Expression:
+        return exp.Cast(this=value, to=exp.DataType.build(word, dialect="duckdb"))
+
+    def as_text(self, value: exp.Expression) -> exp.Expression | None:
+        """The text form of a value that the engine shows otherwise than Postgres; ``None`` of any other."""
+        name = _type_name(value)
+        if name in VECTORS:
+            return exp.func("tm_vector_out", value.copy())
+        if element_of(name) is not None:
+            return exp.func("tm_array_out", value.copy())
+        return self.shown(name, value.copy()) if name in NAMED else None
+
+    def shown(self, target: str, oid: exp.Expression) -> exp.Expression:
+        """The name that an oid of ``regclass`` and its kin is shown as."""
+        if target == "regclass":
+            return exp.func("tm_class_name", oid, self.path())
+        if target == "regtype":
+            return exp.func("tm_format_type", oid, exp.Neg(this=exp.Literal.number(1)))
+        return exp.func("tm_namespace_name" if target == "regnamespace" else "tm_pg_get_userbyid", oid)
+
+    def _registered(self, target: str, value: exp.Expression) -> exp.Expression:
         """``regclass`` and its kin are an oid that is shown as a name."""
         if isinstance(value, exp.Literal) and value.is_string and not value.this.isdigit():
             oid: exp.Expression = exp.Literal.number(self._named_oid(target, value.this))
@@ -257,13 +258,7 @@ class _Rewriter:
             oid = exp.Literal.number(value.this)
         else:
             oid = self._oid_of(target, value)
-        if not _is_shown(node):
-            return exp.Cast(this=oid, to=exp.DataType.build("UINTEGER", dialect="duckdb"))
-        if target == "regclass":
-            return exp.func("tm_class_name", oid, self._path())
-        if target == "regtype":
-            return exp.func("tm_format_type", oid, exp.Neg(this=exp.Literal.number(1)))
-        return exp.func("tm_namespace_name" if target == "regnamespace" else "tm_pg_get_userbyid", oid)
+        return self._plain(oid, "UINTEGER")
 
     def _named_oid(self, target: str, name: str) -> int:
         if target == "regclass":
@@ -285,16 +280,16 @@ class _Rewriter:
         return SCHEMA_OIDS.get(name) or item_oid(found.id)
 
     def _oid_of(self, target: str, value: exp.Expression) -> exp.Expression:
-        """The oid that ``value`` is, or names where it is text: which of both, only DuckDB will know."""
+        """The oid that ``value`` is, or names where it is text."""
+        if not _is_text(value):
+            return value.copy()
         if target == "regclass":
-            return exp.func("tm_class_oid", value.copy(), self._path())
+            return exp.func("tm_class_oid", value.copy(), self.path())
         if target == "regnamespace":
             return exp.func("tm_namespace_oid", value.copy())
-        if target == "regtype" and _is_text(value):
-            return exp.func("tm_to_regtype", value.copy())
-        return value.copy()
+        return exp.func("tm_to_regtype", value.copy()) if target == "regtype" else value.copy()
 
-    def _path(self) -> exp.Array:
+    def path(self) -> exp.Array:
         """The schemas whose relations need no schema in front, as Postgres would say."""
         return exp.Array(expressions=[_text(each) for each in ("pg_catalog", *self._existing())])
 
@@ -341,9 +336,9 @@ class _Rewriter:
         if name == "current_setting" and args:
             return exp.func("tm_current_setting", args[0].copy())
         if name == "pg_table_is_visible" and args:
-            return exp.func("tm_is_visible", args[0].copy(), self._path())
+            return exp.func("tm_is_visible", args[0].copy(), self.path())
         if name == "to_regclass" and args:
-            return exp.func("tm_class_oid", args[0].copy(), self._path())
+            return exp.func("tm_class_oid", args[0].copy(), self.path())
         if name == "to_regnamespace" and args:
             return exp.func("tm_namespace_oid", args[0].copy())
         if name == "pg_get_serial_sequence" and len(args) == 2:
@@ -351,7 +346,7 @@ class _Rewriter:
         if name == "set_config" and len(args) == 3:
             return exp.Cast(this=args[1].copy(), to=exp.DataType.build("TEXT"))  # who runs it assigns it: assignments
         if name == "format" and args and isinstance(args[0], exp.Literal):
-            return _formatted(args[0].this, args[1:])
+            return _formatted(args[0].this, [text if (text := self.as_text(a)) is not None else a for a in args[1:]])
         if name in _OTHERWISE:
             return exp.Anonymous(this=_OTHERWISE[name], expressions=[a.copy() for a in args])
         if name in _AS_IS or name not in SCALAR_MACROS:
@@ -363,7 +358,7 @@ class _Rewriter:
         if any(isinstance(each, exp.Null) for each in texts):
             return exp.null()
         if not all(isinstance(each, exp.Literal) for each in texts):
-            return exp.func("tm_serial_of", exp.func("tm_class_oid", table.copy(), self._path()), column.copy())
+            return exp.func("tm_serial_of", exp.func("tm_class_oid", table.copy(), self.path()), column.copy())
         cursor = Cursor(texts[0].this)
         name = cursor.name()
         cursor.end()
@@ -409,31 +404,14 @@ def _text(value: str | None) -> exp.Expression:
     return exp.null() if value is None else exp.Literal.string(value)
 
 
+def _type_name(node: exp.Expression) -> str:
+    found = typed(node)
+    return found.name if found is not None else "unknown"
+
+
 def _is_text(node: exp.Expression) -> bool:
-    if isinstance(node, exp.Paren):
-        return _is_text(node.this)
-    if isinstance(node, exp.Cast):
-        return _SCALARS.get(type_word(node.to)) == "TEXT"
-    return isinstance(node, (exp.DPipe, exp.Concat)) or (isinstance(node, exp.Literal) and node.is_string)
-
-
-def _is_shown(node: exp.Expression) -> bool:
-    """Whether the value is an output of the whole query or becomes part of a text, rather than being compared."""
-    parent = node.parent
-    if isinstance(parent, exp.Cast):
-        return _SCALARS.get(type_word(parent.to)) == "TEXT"
-    if isinstance(parent, (exp.DPipe, exp.Concat)):
-        return True
-    if isinstance(parent, (exp.Alias, exp.Paren, exp.Case, exp.Coalesce)):
-        return _is_shown(parent)
-    if isinstance(parent, exp.If):
-        return node.arg_key == "true" and _is_shown(parent)
-    if isinstance(parent, exp.Select) and node.arg_key == "expressions":
-        above = parent.parent
-        while isinstance(above, exp.SetOperation):
-            above = above.parent
-        return isinstance(above, exp.Paren) and above.parent is None
-    return False
+    name = _type_name(node)
+    return name == "unknown" or is_textual(name)
 
 
 def _array_of(value: exp.Expression) -> exp.Expression:
@@ -446,8 +424,8 @@ def _array_of(value: exp.Expression) -> exp.Expression:
 
 
 def _subscript(node: exp.Bracket) -> exp.Expression | None:
-    value = node.this.unnest()
-    if not isinstance(value, exp.Column) or value.name.lower() not in _VECTORS or node.args.get("shifted"):
+    """The first subscript of a vector is 0."""
+    if _type_name(node.this) not in VECTORS or node.args.get("shifted"):
         return None
     moved = [exp.Add(this=exp.Paren(this=e.copy()), expression=exp.Literal.number(1)) for e in node.expressions]
     return exp.Bracket(this=node.this.copy(), expressions=moved, offset=1, shifted=True)
@@ -498,42 +476,13 @@ def _arguments(node: exp.Func) -> list[exp.Expression]:
     return [child for child in node.iter_expressions() if not isinstance(child, exp.Var)]
 
 
-_REG = ("regclass", "regtype", "regnamespace", "regrole")
-
 _SCALARS = {
     **dict.fromkeys(
         "name text char bpchar varchar cstring character_data sql_identifier yes_or_no pg_node_tree".split(), "TEXT"
     ),
-    "oid": "UINTEGER", "xid": "BIGINT", "cid": "BIGINT", "cardinal_number": "INTEGER", "int2": "SMALLINT",
-    "int4": "INT", "int8": "BIGINT", "bool": "BOOLEAN", "float8": "DOUBLE", "float4": "FLOAT", "json": "JSON",
-    "jsonb": "JSON",
+    "pg_lsn": "TEXT", "inet": "TEXT", "aclitem": "TEXT", "regproc": "TEXT", "regclass": "UINTEGER",
+    "regtype": "UINTEGER", "regnamespace": "UINTEGER", "regrole": "UINTEGER", "oid": "UINTEGER", "xid": "BIGINT",
+    "cid": "BIGINT", "cardinal_number": "INTEGER", "int2": "SMALLINT", "int4": "INT", "int8": "BIGINT",
+    "bool": "BOOLEAN", "float8": "DOUBLE", "float4": "FLOAT", "json": "JSON", "jsonb": "JSON",
 }  # fmt: skip
 """Types that DuckDB has under other names, or not at all."""
-
-_ELEMENTS = {
-    "oid": "UINTEGER", "uint": "UINTEGER", "regclass": "UINTEGER", "smallint": "SMALLINT", "int2": "SMALLINT",
-    "int": "INTEGER", "int4": "INTEGER", "bigint": "BIGINT", "int8": "BIGINT", "boolean": "BOOLEAN", "bool": "BOOLEAN",
-}  # fmt: skip
-"""Types of array elements, where they are not text."""
-
-
-def type_word(node: exp.Expression) -> str:
-    """The last word of a type's name in lower case, with ``[]`` for arrays."""
-    if isinstance(node, exp.DataType):
-        if node.this == exp.DataType.Type.ARRAY and node.expressions:
-            return type_word(node.expressions[0]) + "[]"
-        kind = node.args.get("kind")
-        if kind is not None:
-            last = kind.expression if isinstance(kind, exp.Dot) else kind
-            return last.name.lower() if isinstance(last, exp.Expression) else str(last).lower()
-        if not isinstance(node.this, exp.DataType.Type):
-            return str(node.this).lower()  # REGCLASS, OID…: sqlglot's object identifiers
-        return {
-            "NAME": "name",
-            "TEXT": "text",
-            "VARCHAR": "varchar",
-            "CHAR": "char",
-            "BPCHAR": "bpchar",
-            "USERDEFINED": "userdefined",
-        }.get(node.this.name, node.this.name.lower())
-    return str(node.this).lower()

@@ -25,9 +25,8 @@ _EACH_TIME = re.compile(r"gen_random_uuid|set_config|(clock|statement|transactio
 PARTS_MAX = 100
 """More are asked as a whole: each costs a column, and no client asks for so many."""
 
-_TEXTS = 1009
-"""``text[]``, which the in-process database gives as its text."""
-
+_TEXTS = frozenset({1003, 1009})
+"""``name[]`` and ``text[]``, which the in-process database gives as their text: both are a ``text[]`` to a user."""
 
 _FAILS = {
     "division by zero": "1 / 0",
@@ -92,14 +91,14 @@ def with_values(
 
     Whether each has a type of ours to be put in as.
     """
-    types = [column.type.array if column.oid == _TEXTS else column.type for column in columns]
-    if any(column.oid not in (None, 19, 25, 26, _TEXTS) for column in columns):
+    types = [column.type.array if column.oid in _TEXTS else column.type for column in columns]
+    if any(column.oid not in (None, 19, 25, 26, *_TEXTS) for column in columns):
         return False
     for part, column, sql_type, value in zip(parts, columns, types, values, strict=True):
         if isinstance(value, Failed):
             part.replace(_typed(f"({_FAILS[value.says]})::text::{sql_type}"))
             continue
-        text = value if value is None or column.oid == _TEXTS else format_literal(value, column.type)
+        text = value if value is None or column.oid in _TEXTS else format_literal(value, column.type)
         written = "null" if text is None else quoted_literal(str(text))
         part.replace(_typed(f"{written}::{sql_type}"))
     return True
@@ -119,5 +118,5 @@ def outputs(
         place: column
         for place, each in enumerate(query.expressions)
         for part, column in zip(parts, columns, strict=True)
-        if each.unalias() is part and column.oid != _TEXTS
+        if each.unalias() is part and column.oid not in _TEXTS
     }

@@ -17,6 +17,7 @@ from adapter.encode import text_arrays
 from journal.errors import InvalidUsage
 from values.bad_text import BadText
 from values.scalars import show_float8
+from values.text import named_oids
 from values.text.arrays import show_array
 from values.time.shown import show_moment
 from values.time.zones import offset_text
@@ -63,7 +64,7 @@ def timestamptz_text(zone: str) -> Encode:
 
 def _oid_binary(value: object) -> bytes:
     try:
-        return _U4(int(value))
+        return _U4(named_oids.oid_of(value))
     except ValueError:
         raise InvalidUsage(f"{value!r} has no binary format", sqlstate="0A000") from None
 
@@ -87,8 +88,22 @@ def sent(sql_type: SqlType) -> Encode:
     return encode
 
 
-OID_LIKE = frozenset({24, 26, 2205})
-"""regproc, oid, regclass: four unsigned bytes in binary, whatever holds them."""
+OID_LIKE = frozenset({24, 26, 28, 29, *named_oids.OIDS})
+"""regproc, oid, xid, cid, regclass and its kin: four unsigned bytes in binary, whatever holds them."""
+
+_AS_TEXT = frozenset({18, 19, 25, 114, 194, 1042, 1043, 2275, 2278})
+"""Types of the system's relations whose binary form is their text."""
+
+
+def _no_binary(oid: int) -> Encode:
+    def encode(value: object) -> bytes:
+        raise InvalidUsage(f"there is no binary format of the type {oid} here", sqlstate="0A000", hint="ask for text")
+
+    return encode
+
+
+def _name_shown(value: str) -> bytes:
+    return named_oids.name_of(value).encode()
 
 
 def _padded(length: int | None) -> Encode:
@@ -133,7 +148,13 @@ def encoder(sql_type: SqlType, oid: int, binary: bool, zone: str, extra_digits: 
         return _padded(sql_type.precision)
     if binary:
         of_array = oid in text_arrays.ELEMENTS and sql_type.name == "text"
-        return text_arrays.binary(oid) if of_array else sent(sql_type)
+        if of_array:
+            return text_arrays.binary(oid)
+        if oid != row_of(sql_type).oid and sql_type.name == "text" and oid not in _AS_TEXT:
+            return _no_binary(oid)
+        return sent(sql_type)
+    if oid in named_oids.OIDS:
+        return _name_shown
     if extra_digits < 1 and sql_type.name in FLOAT_DIGITS:
         return float_rounded(sql_type.name, extra_digits)
     return timestamptz_text(zone) if sql_type.name == "timestamptz" else shown(sql_type)

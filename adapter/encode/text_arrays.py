@@ -9,13 +9,18 @@ import re
 from collections.abc import Callable
 from struct import Struct
 
-_I2, _I4, _I8, _U4 = (Struct(f"!{c}").pack for c in "hiqI")
+_I2, _I4, _I8, _U4, _F4, _F8 = (Struct(f"!{c}").pack for c in "hiqIfd")
 
 ELEMENTS: dict[int, tuple[int, Callable[[str], bytes]]] = {
     1000: (16, lambda text: b"\1" if text == "t" else b"\0"),
+    1002: (18, str.encode),
+    1003: (19, str.encode),
     1005: (21, lambda text: _I2(int(text))),
     1007: (23, lambda text: _I4(int(text))),
     1009: (25, str.encode),
+    1015: (1043, str.encode),
+    1021: (700, lambda text: _F4(float(text))),
+    1022: (701, lambda text: _F8(float(text))),
     1016: (20, lambda text: _I8(int(text))),
     1028: (26, lambda text: _U4(int(text))),
     22: (21, lambda text: _I2(int(text))),
@@ -50,7 +55,7 @@ def text(oid: int, raw: bytes) -> str:
     if len(raw) < 12 or int.from_bytes(raw[:4], "big") not in (0, 1):
         raise ValueError("not a one-dimensional array")
     element = int.from_bytes(raw[8:12], "big")
-    if element != ELEMENTS[oid][0]:
+    if element != ELEMENTS[oid][0] or element not in _DECODE:
         raise ValueError(f"elements of type {element} in an array of type {oid}")
     found, at = [], 20
     while at + 4 <= len(raw):

@@ -20,12 +20,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from adapter.encode import scalars, text_arrays
+from adapter.encode import scalars
 from adapter.state.interfaces import OutputColumn, Part
 from values.datatypes.registry import DATATYPES
+from values.text import named_oids
 from values.time.intervals import MICROS_PER_DAY
 from values.time.zones import offset_text
-from values.types import SqlType, arrow_type, modifier
+from values.types import SqlType, arrow_type, modifier, row_of
 from values.wire import DAYS_TO_2000, MICROS_TO_2000
 
 log = logging.getLogger(__name__)
@@ -244,7 +245,7 @@ def _column_encoder(
         return _scalar_column(one)
     if name == "bpchar":
         return _padded(column.type.precision)
-    if binary and (column.type_oid in scalars.OID_LIKE or column.type_oid in text_arrays.ELEMENTS):
+    if column.type_oid != row_of(column.type).oid and (binary or column.type_oid in named_oids.OIDS):
         return _scalar_column(one)
     if binary:
         return _BINARY[name] if name in _BINARY else _scalar_column(one)

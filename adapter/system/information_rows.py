@@ -12,7 +12,6 @@ from functools import cache
 from adapter.system.kinds import KIND_ROWS
 from adapter.system.kinds.kind import identity_of
 from adapter.system.rows import (
-    KIND_OIDS,
     OWNER,
     Rows,
     System,
@@ -22,6 +21,7 @@ from adapter.system.rows import (
 )
 from adapter.system.schemas import SCHEMA_OIDS
 from adapter.system.types import DISPLAY, TYPE_NAMES
+from adapter.system.typing.types import ROWS as TYPE_ROWS
 from catalog_log.model import Schema
 from catalog_log.objects import Column, Item, View, numbered_columns
 from sql.statements.sequence_calls import default_today
@@ -103,7 +103,7 @@ def _identity(item: Item, column: Column, s: System) -> dict[str, object]:
 @cache
 def _system_columns() -> tuple[dict[str, object], ...]:
     return tuple(
-        {**_column(number, column, KIND_OIDS.get(kind) or OID[kind], None), "table_schema": schema, "table_name": name}
+        {**_column(number, column, TYPE_ROWS[kind].oid, None), "table_schema": schema, "table_name": name}
         for _, schema, name, _, columns in system_classes()
         for number, (column, kind) in enumerate(columns, 1)
     )

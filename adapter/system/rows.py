@@ -18,7 +18,8 @@ from adapter.system.kinds.kind import HEAP, Own, Place, identity_of
 from adapter.system.kinds.view import definition
 from adapter.system.routines import operators, routines
 from adapter.system.schemas import CLASS_OIDS, SCHEMA_OIDS, SYSTEM, SYSTEM_OIDS, TABLES
-from adapter.system.types import ALIGN, LENGTHS, OTHER_TYPES
+from adapter.system.types import ALIGN, LENGTHS, OTHER_ARRAYS, OTHER_TYPES
+from adapter.system.typing.types import ROWS as TYPE_ROWS
 from catalog_log import model
 from catalog_log.model import Schema
 from catalog_log.objects import (
@@ -41,6 +42,8 @@ from values.types import OID, modifier, parse_type
 OWNER = "tidemark"
 OWNER_OID = 10
 INTERNAL_LANGUAGE_OID = 12
+
+_ARRAYS = frozenset(row.oid for name, row in TYPE_ROWS.items() if name.startswith("_"))
 
 
 @dataclass(frozen=True)
@@ -99,10 +102,6 @@ def columns_of(system: System, item: Item) -> tuple[tuple[int, Column], ...]:
 Rows = Iterator[dict[str, object]]
 
 
-KIND_OIDS = {"oid": 26, "list": 1009, "oids": 1028, "int2s": 1005, "int2vector": 22, "oidvector": 30}
-"""Kinds of system columns beside the types of ``values.types`` -> oid."""
-
-
 @cache
 def system_classes() -> tuple[tuple[int, str, str, str, tuple[tuple[str, str], ...]], ...]:
     """``(oid, schema, name, relkind, columns with kinds)`` of every system relation."""
@@ -159,11 +158,11 @@ def _attribute(relation: int, number: int, name: str, oid: int, modifier: int) -
     length, by_value = LENGTHS.get(oid, (-1, False))
     return {
         "attrelid": relation, "attname": name, "atttypid": oid, "attstattarget": -1, "attlen": length,
-        "attnum": number, "attndims": 1 if oid in (1009, 1028, 1005) else 0, "attcacheoff": -1, "atttypmod": modifier,
+        "attnum": number, "attndims": 1 if oid in _ARRAYS else 0, "attcacheoff": -1, "atttypmod": modifier,
         "attbyval": by_value, "attalign": ALIGN.get(length, "i"), "attstorage": "p" if length > 0 else "x",
         "attcompression": "", "attnotnull": False, "atthasdef": False, "atthasmissing": False, "attidentity": "",
         "attgenerated": "", "attisdropped": False, "attislocal": True, "attinhcount": 0,
-        "attcollation": 100 if oid in (25, 1042, 1043) else 0,
+        "attcollation": 950 if oid == 19 else 100 if oid in (25, 1042, 1043) else 0,
     }  # fmt: skip
 
 
@@ -187,7 +186,7 @@ def _pg_attribute(s: System) -> Rows:
 @cache
 def _system_attributes() -> tuple[dict[str, object], ...]:
     return tuple(
-        _attribute(oid, number, column, KIND_OIDS.get(kind) or OID[kind], -1)
+        _attribute(oid, number, column, TYPE_ROWS[kind].oid, -1)
         for oid, _, _, _, columns in system_classes()
         for number, (column, kind) in enumerate(columns, 1)
     )
@@ -234,10 +233,11 @@ def _pg_type(s: System) -> Rows:
         yield one(row.name, row.oid, row.length, row.by_value, row.category, row.preferred, row.array_oid)
         yield {**one(f"_{row.name}", row.array_oid, -1, False, "A", False, 0), "typelem": row.oid}
     for name, oid, length, by_value, category in OTHER_TYPES:
-        array = 1028 if name == "oid" else 0
+        array = OTHER_ARRAYS.get(name, 0)
         element = {"int2vector": 21, "oidvector": 26}.get(name, 0)  # as arrays, which is how drivers read them
         yield {**one(name, oid, length, by_value, category, False, array), "typelem": element}
-    yield {**one("_oid", 1028, -1, False, "A", False, 0), "typelem": 26}
+        if array:
+            yield {**one(f"_{name}", array, -1, False, "A", False, 0), "typelem": oid}
 
 
 def _pg_proc(s: System) -> Rows:

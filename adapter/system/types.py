@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from adapter.system.typing.types import ROWS
 from values.datatypes.registry import DATATYPES
 from values.types import TIMES, SqlType, row_of
 
@@ -15,9 +16,17 @@ OTHER_TYPES = (
     ("regrole", 4096, 4, True, "N"), ("trigger", 2279, 4, True, "P"), ("event_trigger", 3838, 4, True, "P"),
     ("cstring", 2275, -2, False, "P"), ("internal", 2281, 8, True, "P"), ("any", 2276, 4, True, "P"),
     ("anyelement", 2283, 4, True, "P"), ("anyarray", 2277, -1, False, "P"), ("anynonarray", 2776, 4, True, "P"),
+    ("pg_node_tree", 194, -1, False, "Z"), ("aclitem", 1033, 12, False, "U"), ("pg_lsn", 3220, 8, True, "U"),
+    ("inet", 869, -1, False, "I"), ("pg_ndistinct", 3361, -1, False, "Z"), ("pg_dependencies", 3402, -1, False, "Z"),
+    ("pg_mcv_list", 5017, -1, False, "Z"),
 )  # fmt: skip
 
-LENGTHS = {row.oid: (row.length, row.by_value) for row in DATATYPES.values()} | {26: (4, True)}
+OTHER_ARRAYS = {name: ROWS[f"_{name}"].oid for name, *_ in OTHER_TYPES if f"_{name}" in ROWS}
+"""Of those that there are arrays of: the oid of these."""
+
+LENGTHS = {row.oid: (row.length, row.by_value) for row in DATATYPES.values()} | {
+    oid: (length, by_value) for _, oid, length, by_value, _ in OTHER_TYPES
+}
 ALIGN = {1: "c", 2: "s", 4: "i", 8: "d"}
 
 DISPLAY = {
@@ -31,7 +40,7 @@ TYPE_NAMES = {
     **{row.oid: row.name for row in DATATYPES.values()},
     **{row.array_oid: f"_{row.name}" for row in DATATYPES.values()},
     **{oid: name for name, oid, *_ in OTHER_TYPES},
-    1028: "_oid",
+    **{oid: f"_{name}" for name, oid in OTHER_ARRAYS.items()},
 }
 """Oid -> typname."""
 

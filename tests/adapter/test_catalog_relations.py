@@ -11,6 +11,7 @@ from adapter.duck.catalog_relations import CatalogRelations
 from adapter.duck.catalog_rewrite import SessionFacts, assignments
 from adapter.duck.macros import MACROS
 from adapter.encode.parameters import decode_params
+from adapter.encode.scalars import encoder
 from adapter.encode.text_arrays import binary
 from adapter.execute.results import oids_of
 from adapter.state.variables import Variables
@@ -22,6 +23,7 @@ from sql.statements.select import plan_select
 from sql.syntax import statements as st
 from sql.syntax.parse import parse
 from tests.sql.doubles import ddl, shop
+from values.text.named_oids import name_of
 
 NAMES = Names(system=RELATIONS)
 FACTS = SessionFacts(NAMES, "tidemark", "PostgreSQL 15.0 (Tidemark)", 7, Variables().get)
@@ -56,7 +58,12 @@ def ask(relations, image, text, facts=FACTS, params=()):
     outputs = relations.describe(plan, image, facts)
     table = relations.answer(plan, list(params), image, facts)
     assert len(outputs) == table.num_columns
-    return [tuple(row.values()) for row in table.to_pylist()]
+    return [tuple(map(shown, row.values())) for row in table.to_pylist()]
+
+
+def shown(value: object) -> object:
+    """As a client that asks for text has it: a regclass is the name alone."""
+    return name_of(value) if isinstance(value, str) else value
 
 
 @pytest.mark.parametrize(
@@ -348,3 +355,26 @@ def test_a_value_that_is_too_large_is_refused_before_the_memory_is_taken(relatio
     assert caught.value.sqlstate == "54000", caught.value
     fits = "SELECT lpad(relname, 7, '.'), repeat(relname, 2) FROM pg_class WHERE relname = 'items'"
     assert ask(relations, image, fits) == [("..items", "itemsitems")]
+
+
+@pytest.mark.parametrize(
+    ("text", "params", "rows"),
+    [
+        ("select oid::regclass from pg_class where oid = $1::regclass", ["items"], [("items",)]),
+        ("select relname from pg_class where oid = any($1)", [["1259"]], [("pg_class",)]),
+        ("select case when $1 then 1 end from pg_am where oid = 2", ["true"], [(1,)]),
+        ("select format_type($1, $2) from pg_am where oid = 2", ["1700", "-1"], [("numeric",)]),
+        ("select relname from pg_class where oid = 1259 limit all", [], [("pg_class",)]),
+    ],
+)
+def test_a_parameter_without_a_type_has_that_of_its_place(relations, image, text, params, rows):
+    assert ask(relations, image, text, params=params) == rows
+
+
+def test_a_regclass_is_its_name_in_text_and_its_oid_in_binary(relations, image):
+    plan = plan_select(parse("select 'pg_class'::regclass from pg_am limit 1").ast, image, NAMES)
+    (column,) = relations.describe(plan, image, FACTS)
+    (value,) = relations.answer(plan, [], image, FACTS).to_pylist()[0].values()
+    assert column.type_oid == 2205
+    assert encoder(column.type, column.type_oid, False, "UTC")(value) == b"pg_class"
+    assert encoder(column.type, column.type_oid, True, "UTC")(value) == (1259).to_bytes(4, "big")

@@ -11,6 +11,7 @@ from pathlib import Path
 from adapter.duck.functions import AGGREGATES, SCALARS, TABLE_FUNCTIONS, WINDOWS
 from adapter.duck.macros import SCALAR_MACROS, TABLE_MACROS
 from adapter.state.variables import KNOWN
+from adapter.system.typing.resolve import BY_NAME as SYSTEM_FUNCTIONS
 from functions.registry import OF_ARRAYS
 from sql.trees.types import shown
 from sql.typing.check import NAMED as BY_NAME
@@ -189,6 +190,10 @@ def _refused() -> str:
     return "\n".join(lines)
 
 
+WRITTEN = {"coalesce", "current_date", "greatest", "least", "nullif", "row"}
+"""What Postgres's grammar knows, and its table of functions does not."""
+
+
 def page() -> str:
     """The whole of docs/sql.md."""
     elsewhere = {*KNOWN_ELSEWHERE, *BY_NAME} - NAMED.keys() - {each.name for each in OF_ARRAYS}
@@ -208,7 +213,7 @@ def page() -> str:
             "adapter. Beside Postgres's own about the catalog:\n",
             _list(system | set(TABLE_MACROS)),
             "\nthey may call:\n",
-            _list(SCALARS | AGGREGATES | WINDOWS | TABLE_FUNCTIONS - {f"tm_{name}" for name in TABLE_MACROS}),
+            _list((SCALARS | AGGREGATES | WINDOWS | TABLE_FUNCTIONS) & (SYSTEM_FUNCTIONS.keys() | WRITTEN)),
             "\n## Session variables\n",
             _list(each.name for each in KNOWN.values()),
             "\n## What is refused, and why\n",

@@ -8,17 +8,25 @@ from pathlib import Path
 import pytest
 
 from adapter.system.schemas import SYSTEM
+from adapter.system.typing.types import element_of
 from sql.syntax.parse import parse, split
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "monitoring.md").read_text()
+
+
+def shown(kind: str) -> str:
+    """As the page says it: text[]."""
+    return f"{element_of(kind)}[]" if kind.startswith("_") else kind
 
 
 @pytest.mark.parametrize("schema", ["tm_internal", "tm_catalog"])
 def test_each_relation_and_column_is_there(schema: str) -> None:
     section = re.split(rf"^## {schema}$", PAGE, flags=re.MULTILINE)[1].split("\n## ")[0]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if line[:3] == "| `"]
-    said = {name.strip("`"): dict(re.findall(r"`(\w+)` (\w+)", columns)) for name, columns, _ in rows}
-    assert said == {name: dict(columns) for name, columns in SYSTEM[schema].items()}
+    said = {name.strip("`"): dict(re.findall(r"`(\w+)` (\w+(?:\[\])?)", columns)) for name, columns, _ in rows}
+    assert said == {
+        name: {column: shown(kind) for column, kind in columns.items()} for name, columns in SYSTEM[schema].items()
+    }
     assert all(about for _, _, about in rows)
 
 

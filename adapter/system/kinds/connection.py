@@ -34,5 +34,5 @@ def _row(item: Connection, place: Place, image: ImageLike) -> dict[str, object]:
 
 ROWS = KindRows(
     "", _created, access=NO_ACCESS, table_type=None, privileges=("USAGE",), own={"tm_catalog.connections": _row},
-    columns={"connections": "id schema_name name type address options:list"}, listed=lambda item, image: (item.to,),
+    columns={"connections": "id schema_name name type address options:_text"}, listed=lambda item, image: (item.to,),
 )  # fmt: skip

@@ -1,0 +1,1 @@
+"""The types of queries over system relations, as Postgres has them."""
