@@ -93,6 +93,7 @@ class _Change:
     def planned(self) -> ChangePlan:
         s, image = self._s, self._image
         _check_places(s)
+        self._check_columns()
         sets = self._sets()
         inside = isinstance(s, st.Delete) and s.returning is not None
         returning = None
@@ -130,6 +131,18 @@ class _Change:
             kinds = [column.type for column in bound.columns[beside : beside + len(returning.beside)]]
             told = returning.planned(kinds, params, max(params, default=0), plan.catalog_ts)
         return ChangePlan((change,), params, plan.catalog_ts, told, plan.literals)
+
+    def _check_columns(self) -> None:
+        """0A000 for what would see the columns that the table had, which are read along with each row that goes:
+        ``*`` and NATURAL JOIN of the table, read once more."""
+        rows = self._s.rows
+        if not self._table.dropped or sum(_folded(t.this) == self._s.table.last for t in rows.find_all(exp.Table)) < 2:
+            return
+        stars = [each for each in rows.find_all(exp.Star) if not isinstance(each.parent, exp.Count)]
+        natural = [each for each in rows.find_all(exp.Join) if each.args.get("method") == "NATURAL"]
+        if stars or natural:
+            what = "* or NATURAL JOIN of a table that lost columns, in a statement that changes it,"
+            raise unsupported(what, "name the columns")
 
     # --- what is set
 

@@ -106,6 +106,29 @@ def test_columns_that_went_are_taken_back_with_their_rows():
     run(story)
 
 
+def test_columns_that_went_are_nobodys_where_the_table_is_read_once_more():
+    """They are read along with the rows that go, and a ``*`` would see them."""
+
+    async def story(world):
+        async with world.adapter() as a:
+            await a.sql("create table t (a int, gone text)")
+            await a.sql("insert into t values (1, 'x'), (1, 'y'), (2, 'z')")
+            await a.sql("alter table t drop column gone")
+            for sql in ("delete from t where a in (select * from t)",
+                        "delete from t where exists (select x.* from t x)",
+                        "update t set a = 3 from (select 1 from t x natural join public.t y) q"):  # fmt: skip
+                error = await refused(a.sql(sql))
+                assert (error.sqlstate, error.hint) == ("0A000", "name the columns"), sql
+            await a.sql("create table u (a int, k int)")
+            await a.sql("insert into u values (2, 5)")
+            taken = "delete from t where exists (select * from u natural join u v where u.a = t.a)"
+            assert await a.sql(taken) == "DELETE 1"
+            assert await a.sql("update t set a = (select count(*) from t x)::int") == "UPDATE 2"
+            assert await a.sql("delete from t where a in (select x.a from t x)") == "DELETE 2"
+
+    run(story)
+
+
 def _before_commits(adapter, does, error=None):
     """Have ``does()`` happen before each commit of ``adapter``'s changes, or ``error`` be what comes of it."""
     commits = adapter.executor.commits
