@@ -533,11 +533,11 @@ class Output:
     def reset(self) -> None:
         self.upper = 0
 
-    def load(self, changes: Iterable[tuple[int, tuple]], upper: int, _since: int, _files: Any) -> None:
+    def load(self, changes: Iterable[tuple[int, tuple]], upper: int, _since: int, _files: Any, _fetched: Any) -> None:
         self.counts = Counter()
         self.append(changes, upper)
 
-    def append(self, changes: Iterable[tuple[int, tuple]], upper: int) -> None:
+    def append(self, changes: Iterable[tuple[int, tuple]], upper: int, fetched: Any = ()) -> None:
         for diff, row in changes:
             self.counts[row] += diff
         self.upper = upper
@@ -553,7 +553,7 @@ class SimFeed(Feed):
         super().__init__("", compute.oracle, compute.views)
         self._compute = compute
 
-    def _read(self, _output: Any, _item: Item, runs: Sequence[BoundRun], _merged_at: int) -> Iterator:
+    def _read(self, _output: Any, _item: Item, runs: Sequence[BoundRun]) -> Iterator:
         for bound in runs:
             yield from self._compute.contents.rows(bound, _item)
 
