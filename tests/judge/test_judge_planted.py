@@ -185,6 +185,7 @@ def history_for_ever() -> object:
     nothing = MagicMock(spec=["close"])
     feed = Feed.__new__(Feed)
     feed._segments, feed._read = None, lambda *_: nothing
+    feed._intake = SimpleNamespace(takes=lambda _runs: False)
     feed._bound = lambda _item, _sealed=None: (BoundRuns(NOTHING, 100), 100)
     try:
         feed.catch_up(relation, None, DataTs(50))
