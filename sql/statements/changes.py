@@ -21,13 +21,13 @@ from sql.binding.bind import Bound, OutputType, bind_query, cast_outputs, unique
 from sql.objects.names import ImageLike, Names, column_types, name_parts
 from sql.statements.insert import assign_output, default_slot, no_column_of, table_named
 from sql.statements.plans import ChangePlan, InsertPlan, Returning, SelectPlan, Slot, TableChange
-from sql.statements.returning import bound_returning, check_outputs, returning_query
+from sql.statements.returning import bound_returning, check_each_row, check_outputs, returning_query
 from sql.statements.select import plan_bound
 from sql.statements.sequence_calls import calls_in, of_query
 from sql.syntax import statements as st
 from sql.syntax.changes import Assigned
 from sql.trees.budget import bounded
-from sql.trees.errors import grouping, mismatch, syntax, unsupported
+from sql.trees.errors import mismatch, syntax, unsupported
 from sql.trees.nodes import position
 from sql.trees.types import shown
 from sql.typing.assign import assign
@@ -92,7 +92,8 @@ class _Change:
 
     def planned(self) -> ChangePlan:
         s, image = self._s, self._image
-        _check_places(s)
+        if isinstance(s, st.Update):
+            check_each_row(s.rows, "UPDATE")
         self._check_columns()
         sets = self._sets()
         inside = isinstance(s, st.Delete) and s.returning is not None
@@ -289,20 +290,6 @@ def _value(rows: exp.Select, each: Assigned) -> exp.Expression:
         raise syntax(None, position(value), "number of columns does not match number of values")
     query.set("expressions", [query.expressions[each.part]])
     return found
-
-
-def _check_places(s: st.Change) -> None:
-    """42803 and 42P20 for aggregates and windows where each row is by itself."""
-    if isinstance(s, st.Update):
-        for value in s.rows.expressions:
-            for found in value.find_all(exp.AggFunc, exp.Window):
-                if found.find_ancestor(exp.Query) is not s.rows:
-                    continue
-                if isinstance(found, exp.Window):
-                    told = "window functions are not allowed in UPDATE"
-                    raise InvalidUsage(told, sqlstate="42P20", position=position(found))
-                if not isinstance(found.parent, (exp.Window, exp.Filter, exp.IgnoreNulls)):
-                    raise grouping("aggregate functions are not allowed in UPDATE", position(found))
 
 
 def _by_exists(rows: exp.Select) -> exp.Select:

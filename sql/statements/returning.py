@@ -91,15 +91,20 @@ def check_outputs(query: exp.Select, image: ImageLike, names: Names) -> None:
     """42803 for aggregates, 42P20 for windows; 0A000 for calls of sequences."""
     if calls_in(of_query(query, image, names)):
         raise unsupported("a sequence's value in RETURNING")
+    check_each_row(query, "RETURNING")
+
+
+def check_each_row(query: exp.Select, where: str) -> None:
+    """42803 for aggregates and 42P20 for windows of ``query`` itself among its outputs, which are of one row each."""
     for output in query.expressions:
         for found in output.find_all(exp.AggFunc, exp.Window):
             if found.find_ancestor(exp.Query) is not query:
                 continue
             if isinstance(found, exp.Window):
-                told = "window functions are not allowed in RETURNING"
+                told = f"window functions are not allowed in {where}"
                 raise InvalidUsage(told, sqlstate="42P20", position=position(found))
             if not isinstance(found.parent, (exp.Window, exp.Filter, exp.IgnoreNulls)):
-                raise grouping("aggregate functions are not allowed in RETURNING", position(found))
+                raise grouping(f"aggregate functions are not allowed in {where}", position(found))
 
 
 def _is_column(output: exp.Expression) -> bool:
