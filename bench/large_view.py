@@ -64,7 +64,7 @@ def main(directory: str, millions: int, query: str, through_driver: bool) -> Non
     from journal.names import TopicNames
     from journal.timestamps import DataTs
     from sql.algebra.queries import plan_over
-    from sql.trees.budget import bounded
+    from trees.budget import bounded
 
     scratch = scratch_directory(Path(directory))
     files = [file(scratch / "chunks", n) for n in range(millions)]

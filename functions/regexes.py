@@ -1,4 +1,4 @@
-"""Functions of regular expressions: how each engine reads one is in ``sql/forms/regex.py``."""
+"""Functions of regular expressions: how each engine reads one is in ``lower/forms/regex.py``."""
 
 from __future__ import annotations
 

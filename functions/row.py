@@ -51,7 +51,7 @@ class Function:
     ``spark`` and ``duckdb`` are what the engines are told, with ``:a``, ``:b``… for the arguments, each of its type; an
     argument may stand there several times.  Or ``python`` is what both run, called ``called`` there: see
     :func:`in_python` for what it is given.  Where what they are told hangs on how the arguments are written, all three
-    are empty, and ``built`` is the call that :mod:`sql.forms` writes out.  Where that is empty too, a rule of
+    are empty, and ``built`` is the call that :mod:`lower.forms` writes out.  Where that is empty too, a rule of
     :mod:`sql.typing` says what they are told.
     """
 
@@ -140,7 +140,7 @@ def native(text: str, spark: str, duckdb: str | None = None, **more: object) -> 
 
 def built(text: str, form: str, **more: object) -> Function:
     """A function of which the engines are told one thing or another, by how its arguments are written: a call of
-    ``form`` (:mod:`sql.forms.spark_forms`)."""
+    ``form`` (:mod:`lower.spark.forms`)."""
     name, arguments, result = signature(text)
     return Function(name, arguments, result, built=form, **{"maybe_null": False, **more})
 

@@ -1,1 +1,3 @@
-"""From a bound query to what an engine runs: one package an engine.  (Spark's is still :mod:`sql.forms.transpile`.)"""
+"""From a plan to what an engine runs: one package an engine (:mod:`lower.spark`, :mod:`lower.duckdb`,
+:mod:`lower.lookup`).  A plan for Spark or DuckDB is spelled as a syntax tree first (:mod:`lower.spelled`), which the
+engine's own package puts in its words."""

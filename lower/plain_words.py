@@ -11,7 +11,7 @@ import re
 from sqlglot import exp
 
 from journal.errors import InvalidUsage
-from sql.trees.errors import no_function, syntax
+from trees.errors import no_function, syntax
 
 _WORD = re.compile(r"\w+")
 _WORDS = re.compile(r"[\w ]*")

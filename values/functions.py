@@ -229,7 +229,7 @@ _REFUSED = (
     re.compile(r"tidemark:([0-9A-Z]{5}):(.*?):(?:\n|$|\\n)", re.DOTALL),
     re.compile(r"tm:([0-9A-Z]{5}):(.*?)(?:\.? SQLSTATE|\n|$)"),
 )
-"""What a function of ours says, and what a form of :mod:`sql.forms.spark_forms` says."""
+"""What a function of ours says, and what a form of :mod:`lower.spark.forms` says."""
 
 
 def refusal(text: str) -> tuple[str, str] | None:

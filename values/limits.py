@@ -1,6 +1,6 @@
 """How large one value may grow while a query is answered, the same in every engine.  Pure.
 
-Bounds are looked at before the memory is taken: by the forms of :mod:`sql.forms.spark_forms` in Spark, by the functions
+Bounds are looked at before the memory is taken: by the forms of :mod:`lower.spark.forms` in Spark, by the functions
 of ``lower/duckdb/long_texts.py`` in DuckDB, by the functions of this package themselves.  What is above one is 54000.
 """
 

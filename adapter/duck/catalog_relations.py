@@ -35,12 +35,12 @@ from lower.duckdb import constants, long_texts
 from lower.duckdb.engine import Engine, Running, as_types
 from lower.duckdb.gate import plain_words
 from lower.duckdb.lowering import text_of
+from lower.spark.lowering import with_params
 from plan.relations import Query
-from sql.forms.transpile import with_params
 from sql.objects.names import ImageLike
 from sql.statements.plans import SelectPlan
 from sql.statements.select import LEFT_TO_THE_SYSTEM, plan_select, reads_nothing
-from sql.trees.budget import bounded
+from trees.budget import bounded
 from values.text.arrays import show_array
 from values.types import SqlType
 

@@ -32,7 +32,7 @@ from sql.objects.names import ImageLike, Names, SystemRelation, find
 from sql.statements.sequence_calls import owned_sequence
 from sql.syntax.cursor import Cursor
 from sql.syntax.statements import Name
-from sql.trees.errors import no_relation, no_schema, unsupported
+from trees.errors import no_relation, no_schema, unsupported
 from values.datatypes.registry import DATATYPES
 from values.types import no_type
 

@@ -21,7 +21,7 @@ from journal.errors import InvalidUsage
 from lower.duckdb.engine import SETTINGS
 from lower.duckdb.errors import explain
 from lower.duckdb.long_texts import ESCAPING
-from sql.trees.errors import no_function, no_relation, syntax, unsupported
+from trees.errors import no_function, no_relation, syntax, unsupported
 from values.types import no_type
 
 KEPT_MAX = 256

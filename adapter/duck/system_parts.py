@@ -16,7 +16,7 @@ from adapter.state.interfaces import OutputColumn
 from journal.errors import InvalidUsage
 from sql.statements.select import is_system_part, names_system_type
 from sql.syntax.parse import parse
-from sql.trees.types import format_literal
+from trees.types import format_literal
 from values.text.text_format import quoted_literal
 
 _EACH_TIME = re.compile(r"gen_random_uuid|set_config|(clock|statement|transaction)_timestamp|timeofday")

@@ -16,13 +16,13 @@ from sqlglot import exp
 from adapter.execute.sequences import Sequences
 from adapter.state.session_state import SessionState
 from journal.errors import InvalidUsage
-from sql.forms.functions import display_name
 from sql.statements.insert import stored
 from sql.statements.plans import InsertPlan, SelectPlan, Slot
 from sql.statements.sequence_calls import calls_in, is_call
-from sql.trees import types as t
-from sql.trees.nodes import cast, unnest
 from sql.typing.check_sequences import CALL, CHOICES, CHOOSES, SEQUENCE
+from trees import types as t
+from trees.functions import display_name
+from trees.nodes import cast, unnest
 from values.types import SqlType
 
 Evaluate = Callable[[exp.Expression], Awaitable[object]]

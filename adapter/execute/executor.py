@@ -55,7 +55,7 @@ from sql.statements.plan_cache import Planned, Statement
 from sql.syntax import statements as st
 from sql.syntax.parse import split
 from sql.syntax.statement import PLANNED
-from sql.trees.errors import unsupported
+from trees.errors import unsupported
 
 T = TypeVar("T")
 

@@ -30,10 +30,10 @@ from sql.statements.plans import SelectPlan
 from sql.statements.select import bind_select, drawn_over_rows, plan_bound, plan_select
 from sql.statements.sequence_calls import calls_in
 from sql.syntax import statements as st
-from sql.trees.budget import bounded
-from sql.trees.errors import wrong_kind
 from sql.views.inlined import as_called, with_views
 from sql.views.kept_views import TEXT_ALONE, planned_query, spark_query
+from trees.budget import bounded
+from trees.errors import wrong_kind
 from values.types import SqlType, carried
 
 

@@ -30,7 +30,7 @@ from oracle.errors import StaleCatalog, TooMuchHeld
 from oracle.model import CommitPart, KeyRange
 from sql.objects.names import full_name
 from sql.objects.watched import same_answers
-from sql.trees.errors import no_relation
+from trees.errors import no_relation
 
 CATALOG_WAIT_S = 15.0
 """How long a catalog upper that the oracle knows may take to arrive here."""

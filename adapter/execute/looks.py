@@ -18,7 +18,7 @@ from journal.errors import InvalidUsage, TidemarkError
 from sql.objects.names import SystemRelation, cluster_named, find, relation
 from sql.statements.plan_cache import Statement
 from sql.syntax import statements as st
-from sql.trees.errors import no_column, wrong_kind
+from trees.errors import no_column, wrong_kind
 
 
 class Looks:

@@ -11,7 +11,7 @@ to share Python's lock with whoever makes it.
 
 A full collection of Python's cyclic garbage stops every thread, and takes 0.1 s or more while the tree of a very long
 statement lives: so none happens then (:mod:`adapter.server.collecting`), and trees do without
-(:mod:`sql.trees.acyclic`).
+(:mod:`trees.acyclic`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from contextlib import asynccontextmanager
 from typing import ParamSpec, TypeVar
 
 from journal.errors import Rejected, Unavailable
-from sql.trees.budget import too_complex
+from trees.budget import too_complex
 
 ON_LOOP_CHARS_MAX = 200
 """A shorter text is planned where it is asked: 20 ms at most (1.5 for an everyday one), and going to a

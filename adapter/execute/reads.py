@@ -24,7 +24,7 @@ from journal.errors import Rejected
 from journal.timestamps import DataTs
 from sql.objects.names import cluster_named
 from sql.statements.plans import SelectPlan
-from sql.trees.errors import unsupported
+from trees.errors import unsupported
 
 
 class Reads:

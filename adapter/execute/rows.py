@@ -18,7 +18,7 @@ from journal.timestamps import DataTs
 from sql.objects.watched import Answers
 from sql.statements.insert import fit_length, stored
 from sql.statements.plans import InsertPlan, Slot
-from sql.trees.errors import not_null
+from trees.errors import not_null
 from values.bad_text import BadText
 from values.keeping import kept
 from values.types import SqlType, arrow_type

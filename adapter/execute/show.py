@@ -26,7 +26,7 @@ from sql.objects.names import (
 )
 from sql.syntax import statements as st
 from sql.syntax.statements import KIND_WORDS
-from sql.trees.errors import no_relation, wrong_kind
+from trees.errors import no_relation, wrong_kind
 from values.types import arrow_type, parse_type
 
 _KINDS = {each.plural: (each.kind,) for each in KINDS if each.plural} | {"objects": tuple(each.kind for each in KINDS)}

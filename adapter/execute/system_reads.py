@@ -21,8 +21,8 @@ from catalog_log.image import Image
 from catalog_log.log import CatalogLog
 from catalog_log.model import NODES
 from controllers.node_status import NodeStatus
+from lower.spark.lowering import with_params
 from oracle.client import Oracle
-from sql.forms.transpile import with_params
 from sql.statements.plan_cache import Planned
 from sql.statements.plans import SelectPlan
 

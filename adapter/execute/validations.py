@@ -17,7 +17,7 @@ from journal.errors import InvalidUsage, Unavailable
 from sql.objects.names import ImageLike, Names, find
 from sql.statements.plan_cache import Statement
 from sql.syntax.statements import Name
-from sql.trees.errors import wrong_kind
+from trees.errors import wrong_kind
 
 AT_ONCE_MAX = 16
 """Threads, each of which waits for somebody outside: more than people ask at a time, and of some ten seconds each."""

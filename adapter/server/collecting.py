@@ -8,7 +8,7 @@ of it is looked through.
 A full collection stops every thread, for 0.25 µs for each object that lives (measured): 50,000 after a start, 300,000
 more while an IN of 20,000 is planned, a million once the plan cache is full.  Python begins one whenever what lives
 has grown by a quarter, which is in the middle of the longest statements: 0.1 to 0.4 s in which nobody is served.
-Nothing much is found either: trees are freed by counting references (:mod:`sql.trees.acyclic`).
+Nothing much is found either: trees are freed by counting references (:mod:`trees.acyclic`).
 """
 
 from __future__ import annotations

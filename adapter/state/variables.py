@@ -16,7 +16,7 @@ from decimal import Decimal
 from functools import lru_cache
 
 from journal.errors import InvalidUsage
-from sql.trees.errors import closest
+from trees.errors import closest
 from values.time.zones import ALWAYS_UTC, zone_named
 
 SERVER_VERSION = "15.0 (Tidemark 0.1)"

@@ -21,9 +21,9 @@ import pyarrow.compute as pc
 
 from controllers.arrangements.tuples import INT_BITS
 from functions.registry import OWN
+from lower.spark.forms import JOINED_MAX
 from plan import scalars as s
 from plan.types import BOOL, INT8, NOTHING, TEXT, Type
-from sql.forms.spark_forms import JOINED_MAX
 from values.functions import Own
 from values.sql_type import NUMERIC_PRECISION_MAX
 from values.types import SqlType, arrow_type

@@ -22,8 +22,8 @@ from sqlglot import exp
 
 from controllers.compute.spark_text import called, column, derived, number
 from functions.aggregates import AGGREGATES, COUNTED, IN_ORDER
-from sql.trees.nodes import cast
-from sql.trees.types import TEXT
+from trees.nodes import cast
+from trees.types import TEXT
 
 GATHERED_BYTES_MAX = 128 << 20
 """Of what one query gathers at a time: an eighth of Spark's heap, for four reads and a tick run beside one another."""

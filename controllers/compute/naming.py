@@ -19,13 +19,13 @@ from sqlglot import exp
 from controllers.compute.spark_text import derived, parse, text
 from journal.errors import InvalidUsage
 from lower.plain_words import plain_words
+from lower.spark.functions import LET_THROUGH, NODES_OF_FORMS, REACHING
 from plan import relations as r
 from plan import scalars as s
 from plan.calls import unknown
 from plan.nodes import walk
 from sql.binding.ctes import rename_ctes
-from sql.forms.spark_functions import LET_THROUGH, NODES_OF_FORMS, REACHING
-from sql.trees.budget import bounded, surveyed
+from trees.budget import bounded, surveyed
 
 _WHERE = {"this", "alias", "joins", "laterals"}
 """What a relation in FROM may carry.  (A sample, a version or a pivot reads it in a way that nobody planned.)"""

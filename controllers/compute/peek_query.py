@@ -22,8 +22,8 @@ from plan import relations as r
 from plan.calls import is_definite, unknown
 from plan.checked import check
 from plan.nodes import walk
-from sql.trees.budget import bounded
 from sql.views.kept_views import TEXT_ALONE
+from trees.budget import bounded
 from values.types import SqlType
 
 TOLD_CHARS_MAX = 16_000

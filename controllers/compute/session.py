@@ -28,7 +28,7 @@ from controllers.compute.heartbeat import Spark, last_word
 from controllers.spark_masters import in_this_process
 from functions.registry import OWN
 from journal.errors import InvalidUsage
-from sql.forms.spark_functions import SPARK_TABLE_FUNCTIONS, forbidden, lacking
+from lower.spark.functions import SPARK_TABLE_FUNCTIONS, forbidden, lacking
 from values.types import spark_type
 
 log = logging.getLogger(__name__)

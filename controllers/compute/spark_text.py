@@ -13,8 +13,8 @@ from sqlglot import exp
 from sqlglot.errors import ParseError
 
 from collection.columns import DIFF
-from sql.forms.transpile import SparkPrinted
-from sql.trees.budget import bounded, surveyed
+from lower.spark.lowering import SparkPrinted
+from trees.budget import bounded, surveyed
 from values.types import SqlType, spark_type
 
 _AGGREGATES = {name for f in exp.ALL_FUNCTIONS if issubclass(f, exp.AggFunc) for name in f.sql_names()}
@@ -50,7 +50,7 @@ DIALECT = SparkText()
 
 
 def parse(sql: str) -> exp.Expression:
-    """The one statement in ``sql``.  Raises ``SqlglotError``; 54001 beyond the bounds of :mod:`sql.trees.budget`."""
+    """The one statement in ``sql``.  Raises ``SqlglotError``; 54001 beyond the bounds of :mod:`trees.budget`."""
     found = DIALECT.parse(sql)
     if len(found) != 1 or found[0] is None:
         raise ParseError("not one statement")

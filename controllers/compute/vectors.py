@@ -28,7 +28,7 @@ from plan import relations as r
 from plan import scalars as s
 from plan.deltas import Key, key_of
 from plan.equal import conjuncts
-from sql.trees.budget import bounded
+from trees.budget import bounded
 from values.types import SqlType
 
 _JOINED = frozenset({*INT_BITS, "text", "date", "timestamp", "timestamptz"})

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from lower.duckdb import lowering
 from lower.duckdb.gate import plain_words
+from lower.spelled import NotSpelled, spelled
 from plan import relations as r
-from sql.algebra.spelled import NotSpelled, spelled
-from sql.trees.errors import untold
+from trees.errors import untold
 
 
 def text_of(query: r.Query) -> str:

@@ -86,7 +86,7 @@ def _decided(node: Node) -> Node:
 
 def _check_names(nodes: Iterable[Node], outputs: Iterable[str]) -> None:
     """DuckDB minds no case, in quotes neither.  (WITH queries and what else has a name of ours differ from these in
-    more: :mod:`sql.algebra.spelled`.)"""
+    more: :mod:`lower.spelled`.)"""
     names = set(outputs)
     for node in nodes:
         match node:

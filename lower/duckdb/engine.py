@@ -20,7 +20,7 @@ from lower.duckdb import long_texts
 from lower.duckdb.decided import MACROS
 from lower.duckdb.errors import explain
 from lower.duckdb.gate import one_select
-from sql.trees.nodes import data_type
+from trees.nodes import data_type
 from values.types import SqlType, arrow_type
 
 BATCH_ROWS = 10_000
@@ -39,7 +39,7 @@ SETTINGS = {
     "temp_directory": "",  # what does not fit is refused, never written to a disk
     # It takes two joins for one that differ in the columns that are wanted of them: some are NULL then.
     "disabled_optimizers": "common_subplan",
-    # What sql.trees.budget lets through, each operator of a chain being a level here.
+    # What trees.budget lets through, each operator of a chain being a level here.
     "max_expression_depth": "1500",
 }
 """Of every database here."""

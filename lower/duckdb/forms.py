@@ -1,4 +1,4 @@
-"""The calls of :mod:`sql.forms.spark_forms`, written out for the in-process engine: their meaning in DuckDB's words."""
+"""The calls of :mod:`lower.spark.forms`, written out for the in-process engine: their meaning in DuckDB's words."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from functions.registry import DUCKDB_FORMS
-from sql.forms.array_forms import DUCKDB_ARRAYS
-from sql.forms.common_forms import COMMON, in_duckdb
-from sql.forms.filling import Build, expand, null_text, string
-from sql.forms.regex_forms import DUCKDB_REGEXES
-from sql.forms.time_formats import written_format
+from lower.forms.array_forms import DUCKDB_ARRAYS
+from lower.forms.common_forms import COMMON, in_duckdb
+from lower.forms.filling import Build, expand, null_text, string
+from lower.forms.regex_forms import DUCKDB_REGEXES
+from lower.forms.time_formats import written_format
 
 
 def _number_text(form: str, carried: str = ":x") -> str:

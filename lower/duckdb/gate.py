@@ -10,7 +10,7 @@ from __future__ import annotations
 import duckdb
 
 from lower.plain_words import plain_words
-from sql.trees.errors import syntax
+from trees.errors import syntax
 
 __all__ = ["one_select", "plain_words"]
 

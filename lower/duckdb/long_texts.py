@@ -15,7 +15,7 @@ from functools import wraps
 import duckdb
 from sqlglot import exp
 
-from sql.trees.nodes import call
+from trees.nodes import call
 from values.limits import TOO_LARGE, VALUE_BYTES_MAX
 
 QUERY_BYTES_MAX = 128 << 20

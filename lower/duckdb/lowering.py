@@ -10,9 +10,9 @@ from sqlglot.errors import SqlglotError
 
 from functions.registry import FUNCTIONS
 from lower.duckdb.forms import written_out
-from sql.trees.errors import untold
-from sql.trees.nodes import Ordinality, call, copied, data_type, unnest
-from sql.trees.types import DATE, FLOAT8, INT8, TIMESTAMP
+from trees.errors import untold
+from trees.nodes import Ordinality, call, copied, data_type, unnest
+from trees.types import DATE, FLOAT8, INT8, TIMESTAMP
 from values.types import SqlType
 
 

@@ -23,7 +23,7 @@ from plan.nodes import Node, rewritten
 from plan.types import NOTHING, element_of
 from sql.algebra.scalars import Scalars
 from sql.algebra.scope import NotPlanned, Rows, Source, beside
-from sql.trees.nodes import Ordinality, bare, branches, reads_itself, unnest
+from trees.nodes import Ordinality, bare, branches, reads_itself, unnest
 from values.types import SqlType, carried, parse_type
 
 
@@ -33,7 +33,7 @@ def plan_query(tree: exp.Expression, relations: Mapping[str, Item], params: Mapp
     try:
         relation = planner.query(tree, None)
     finally:
-        del planner.scalars  # or it and they would hold each other (:mod:`sql.trees.acyclic`)
+        del planner.scalars  # or it and they would hold each other (:mod:`trees.acyclic`)
     return r.Query(relation, tuple(_output_names(tree)))
 
 

@@ -17,10 +17,10 @@ from plan.calls import AGGREGATES as AGGREGATE_NAMES
 from plan.calls import aggregate, call, function_of, is_known, struct, windowed
 from plan.relations import Relation
 from plan.types import BYTEA, NOTHING, NUMBER, TEXT, Type, element_of, of_number
-from sql.algebra.kinds import AGGREGATES, CALLS, IN_SPARKS_TEXT, TRIMS
 from sql.algebra.scope import NotPlanned, Rows
-from sql.trees.budget import OPERATORS, operands
-from sql.trees.nodes import declared_type, unnest
+from trees.budget import OPERATORS, operands
+from trees.kinds import AGGREGATES, CALLS, IN_SPARKS_TEXT, TRIMS
+from trees.nodes import declared_type, unnest
 from values.types import SqlType, carried
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from sql.trees.nodes import unnest
+from trees.nodes import unnest
 
 OUTPUT = "output"
 """Where an output's expression notes its number, which goes along when a name is replaced by it."""

@@ -32,18 +32,18 @@ from sql.binding.handed_in import handed_in
 from sql.binding.known_args import check_known
 from sql.binding.prepare_tree import ONE_COLUMN, prepare_tree
 from sql.binding.recursion import well_formed
-from sql.forms.functions import display_name, is_definite
 from sql.objects.called import Called, Meant, Objects
 from sql.objects.names import ImageLike, Names, SystemRelation, column_types
 from sql.syntax.statements import Name
-from sql.trees import types as t
-from sql.trees.errors import no_from_entry, unsupported, untold
-from sql.trees.nodes import bare, branches, cast, position, unnest
 from sql.typing.check import Checker
 from sql.typing.check_zoned import checker_for
 from sql.typing.float_ranges import with_ranges
 from sql.typing.scope import Scope
 from sql.typing.zones import Zone
+from trees import types as t
+from trees.errors import no_from_entry, unsupported, untold
+from trees.functions import display_name, is_definite
+from trees.nodes import bare, branches, cast, position, unnest
 from values.types import SqlType, spark_type
 
 
@@ -57,8 +57,7 @@ class OutputType:
 class Bound:
     """A bound query.
 
-    ``tree`` is in Spark's types with relations named by item id and parameters still in it; ``plain`` is the qualified
-    query before plain views were inlined (what :mod:`sql.statements.lookup_plan` looks at).  ``system`` is true where
+    ``tree`` is in Spark's types with relations named by item id and parameters still in it.  ``system`` is true where
     it reads relations of the system schemas: then there is no tree, and DuckDB answers the query as it was written.
     """
 

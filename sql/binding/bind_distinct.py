@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from sql.trees.nodes import unnest
 from sql.typing.windows import peers
+from trees.nodes import unnest
 
 
 def distinct_rows(select: exp.Select) -> None:

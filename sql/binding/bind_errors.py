@@ -7,7 +7,7 @@ import re
 from sqlglot import exp
 
 from journal.errors import InvalidUsage
-from sql.trees.errors import ambiguous, no_column, no_from_entry, untold
+from trees.errors import ambiguous, no_column, no_from_entry, untold
 
 _COLUMN = re.compile(r"Column '?\"?([^'\"]+)'?\"? could not be resolved(?: for table: '?\"?([^'\"]+))?", re.I)
 _UNKNOWN = re.compile(r"Unknown column: (\S+)")

@@ -15,12 +15,12 @@ from journal.errors import InvalidUsage
 from sql.binding.output_names import ambiguous_output
 from sql.binding.prepare_tree import ONE_COLUMN
 from sql.binding.using import MERGED, merged
-from sql.trees import types as t
-from sql.trees.errors import ambiguous, mismatch, no_column, unsupported
-from sql.trees.nodes import position, unnest
 from sql.typing.check import Checker
 from sql.typing.comparing import SORTS, order_key
 from sql.typing.scope import Scope
+from trees import types as t
+from trees.errors import ambiguous, mismatch, no_column, unsupported
+from trees.nodes import position, unnest
 from values.types import SqlType
 
 Outputs = list[tuple[str, SqlType]]

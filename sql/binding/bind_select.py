@@ -14,11 +14,7 @@ from sql.binding.bind_order import check_limits, check_order, from_columns, mean
 from sql.binding.grand_totals import NOTED, without_empty_sets
 from sql.binding.recursion import called
 from sql.binding.using import MERGED, merged
-from sql.forms.functions import is_aggregate
 from sql.objects.names import column_types
-from sql.trees import types as t
-from sql.trees.errors import ambiguous, grouping, mismatch, unsupported
-from sql.trees.nodes import bare, branches, cast, copied, position, reads_itself, swap, unnest
 from sql.typing.check import Checker
 from sql.typing.check_arrays import ORDERED_WITHIN
 from sql.typing.comparing import check_grouped, order_key
@@ -28,6 +24,10 @@ from sql.typing.same_numbers import distinct_by_keys, group_by_keys, union_by_ke
 from sql.typing.scope import Scope
 from sql.typing.series import series
 from sql.typing.windows import partition
+from trees import types as t
+from trees.errors import ambiguous, grouping, mismatch, unsupported
+from trees.functions import is_aggregate
+from trees.nodes import bare, branches, cast, copied, position, reads_itself, swap, unnest
 from values.types import SqlType
 
 Outputs = list[tuple[str, SqlType]]

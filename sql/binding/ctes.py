@@ -12,7 +12,7 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from journal.errors import InvalidUsage
-from sql.trees.nodes import position
+from trees.nodes import position
 
 
 def cte_of(table: exp.Table, name_of: Callable[[exp.Expression], str]) -> exp.CTE | None:

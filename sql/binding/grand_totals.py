@@ -10,9 +10,9 @@ import math
 
 from sqlglot import exp
 
-from sql.trees.errors import unsupported
-from sql.trees.nodes import cast, unnest
 from sql.typing.comparing import SORTS
+from trees.errors import unsupported
+from trees.nodes import cast, unnest
 from values.types import SqlType
 
 NOTED = "grouped_as"

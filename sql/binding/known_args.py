@@ -11,9 +11,9 @@ from functools import lru_cache
 
 from sqlglot import exp
 
-from sql.forms.functions import display_name
-from sql.trees.errors import unsupported
-from sql.trees.nodes import only, position
+from trees.errors import unsupported
+from trees.functions import display_name
+from trees.nodes import only, position
 
 _LISTED = """
 Alias: alias

@@ -14,7 +14,7 @@ from sqlglot.optimizer.scope import Scope, walk_in_scope
 
 from journal.errors import InvalidUsage
 from sql.binding.apart import group_keys
-from sql.trees.nodes import position, swap
+from trees.nodes import position, swap
 
 
 def expand(scope: Scope, resolver: Resolver, dialect: object, expand_only_groupby: bool = False) -> None:

@@ -12,11 +12,11 @@ from sqlglot import exp
 from functions.registry import MAKE_ROWS
 from journal.errors import InvalidUsage
 from sql.binding.apart import number_outputs
-from sql.forms.functions import display_name
 from sql.syntax.dialect import WRITTEN
-from sql.trees.errors import syntax, unsupported
-from sql.trees.nodes import JsonbAgg, Ordinality, copied, declared_type, only, position, union_all
-from sql.trees.nodes import unnest as bare
+from trees.errors import syntax, unsupported
+from trees.functions import display_name
+from trees.nodes import JsonbAgg, Ordinality, copied, declared_type, only, position, union_all
+from trees.nodes import unnest as bare
 
 
 def prepare_tree(root: exp.Expression) -> exp.Expression:

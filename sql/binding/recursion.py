@@ -16,9 +16,9 @@ from graphlib import CycleError, TopologicalSorter
 from sqlglot import exp
 
 from journal.errors import InvalidUsage
-from sql.forms.functions import is_aggregate
-from sql.trees.errors import unsupported
-from sql.trees.nodes import position, readings, reads
+from trees.errors import unsupported
+from trees.functions import is_aggregate
+from trees.nodes import position, readings, reads
 
 _TAILS = (("order", "ORDER BY"), ("offset", "OFFSET"), ("limit", "LIMIT"))
 """What may not stand behind such a UNION, in the order in which Postgres looks for it."""

@@ -15,8 +15,8 @@ from sqlglot.optimizer.resolver import Resolver
 from sqlglot.optimizer.scope import Scope
 
 from journal.errors import InvalidUsage
-from sql.trees.errors import ambiguous
-from sql.trees.nodes import position
+from trees.errors import ambiguous
+from trees.nodes import position
 
 MERGED = "merged"
 """Where a SELECT notes the columns that its joins merge, and of which relations."""

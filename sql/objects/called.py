@@ -11,7 +11,7 @@ from journal.errors import InvalidUsage
 from sql.objects.names import ImageLike, Names, SystemRelation, relation
 from sql.objects.watched import Watched
 from sql.syntax.statements import Name
-from sql.trees.errors import no_relation
+from trees.errors import no_relation
 
 
 class Objects:

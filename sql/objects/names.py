@@ -11,7 +11,7 @@ from catalog_log.model import Cluster, Database, Genesis, Schema
 from catalog_log.objects import Item, Relation
 from journal.errors import InvalidUsage
 from sql.syntax.statements import Name
-from sql.trees.errors import no_relation, no_schema, wrong_kind
+from trees.errors import no_relation, no_schema, wrong_kind
 from values.types import SqlType, parse_type
 
 SYSTEM_SCHEMAS = ("pg_catalog", "information_schema", "tm_catalog", "tm_internal")

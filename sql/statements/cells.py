@@ -16,7 +16,7 @@ from sqlglot import exp
 from journal.errors import InvalidUsage
 from sql.statements.moulds import Mould, Moulds, Unlike, is_one_value, number_of_parameter
 from sql.statements.plans import Slot
-from sql.trees.stamps import Stamp
+from trees.stamps import Stamp
 from values.types import SqlType
 
 SHAPE_MIN = 16

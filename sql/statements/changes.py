@@ -26,11 +26,11 @@ from sql.statements.select import plan_bound
 from sql.statements.sequence_calls import calls_in, of_query
 from sql.syntax import statements as st
 from sql.syntax.changes import Assigned
-from sql.trees.budget import bounded
-from sql.trees.errors import mismatch, syntax, unsupported
-from sql.trees.nodes import position
-from sql.trees.types import shown
 from sql.typing.assign import assign
+from trees.budget import bounded
+from trees.errors import mismatch, syntax, unsupported
+from trees.nodes import position
+from trees.types import shown
 from values.types import SqlType, parse_type
 
 NUMBER = "?number"

@@ -17,7 +17,7 @@ from sql import statements
 from sql.objects.names import ImageLike, Names
 from sql.statements.plans import DdlPlan
 from sql.syntax import statements as st
-from sql.trees.budget import bounded
+from trees.budget import bounded
 
 Planner = Callable[[st.DDL, ImageLike, Names], DdlPlan]
 

@@ -29,7 +29,7 @@ from sql.statements.ddl_drop import with_its_own
 from sql.statements.plans import DdlPlan, PlanNotice
 from sql.syntax import statements as st
 from sql.syntax.statements import KIND_WORDS
-from sql.trees.errors import already_exists, no_relation, unsupported, wrong_kind
+from trees.errors import already_exists, no_relation, unsupported, wrong_kind
 
 
 def plan_rename(s: st.Rename, image: ImageLike, names: Names) -> DdlPlan:

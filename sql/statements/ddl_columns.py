@@ -31,7 +31,6 @@ from collection.rows import encode_value
 from functions.row import VOLATILE
 from journal.errors import InvalidUsage
 from sql.binding.bind import id_order
-from sql.forms.functions import WITHOUT_ARGUMENTS
 from sql.objects.called import Objects
 from sql.objects.identifiers import check_columns
 from sql.objects.item_ids import ItemIds
@@ -49,8 +48,9 @@ from sql.statements.sequence_calls import Kept, Meaning, Said, is_call
 from sql.syntax import statements as st
 from sql.syntax.column_defs import COLUMNS_MAX, SYSTEM_COLUMNS
 from sql.syntax.statements import KIND_WORDS
-from sql.trees.errors import closest, unsupported, wrong_kind
 from sql.views.kept_views import reads_column
+from trees.errors import closest, unsupported, wrong_kind
+from trees.functions import WITHOUT_ARGUMENTS
 from values.bad_text import BadText
 from values.numeric.sequence_values import Position
 from values.types import parse_type

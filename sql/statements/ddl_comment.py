@@ -23,7 +23,7 @@ from sql.objects.names import (
 from sql.statements.plans import DdlPlan
 from sql.syntax import statements as st
 from sql.syntax.statements import KIND_WORDS
-from sql.trees.errors import no_column, no_relation, unsupported, wrong_kind
+from trees.errors import no_column, no_relation, unsupported, wrong_kind
 
 T = TypeVar("T", bound=Item)
 

@@ -16,7 +16,7 @@ from sql.statements.ddl_made import created, exists, taken
 from sql.statements.plans import DdlPlan
 from sql.syntax import statements as st
 from sql.syntax.connections import KAFKA
-from sql.trees.errors import unsupported
+from trees.errors import unsupported
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")

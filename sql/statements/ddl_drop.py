@@ -20,7 +20,7 @@ from sql.statements.ddl_comment import gone_with
 from sql.statements.plans import DdlPlan, PlanNotice
 from sql.syntax import statements as st
 from sql.syntax.statements import KIND_WORDS
-from sql.trees.errors import no_relation, no_schema, wrong_kind
+from trees.errors import no_relation, no_schema, wrong_kind
 
 LISTED_MAX = 100
 """As many dependents are named in a detail or notice, as in Postgres (MAX_REPORTED_DEPS)."""

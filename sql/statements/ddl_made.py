@@ -10,7 +10,7 @@ from catalog_log.objects import Column, Item, numbered
 from sql.objects.item_ids import ItemIds
 from sql.objects.names import ImageLike
 from sql.statements.plans import DdlPlan, PlanNotice
-from sql.trees.errors import already_exists
+from trees.errors import already_exists
 
 
 def exists(kind: str, name: str, if_not_exists: bool, tag: str, sqlstate: str = "42P07") -> DdlPlan:

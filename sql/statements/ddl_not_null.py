@@ -26,7 +26,7 @@ from sql.objects.identifiers import quoted
 from sql.objects.names import ImageLike, name_parts
 from sql.syntax import statements as st
 from sql.syntax.column_defs import ColumnDef
-from sql.trees.errors import unsupported
+from trees.errors import unsupported
 
 
 @dataclass(frozen=True)

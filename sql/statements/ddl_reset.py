@@ -26,8 +26,8 @@ from sql.statements.ddl_comment import column_key, gone_with
 from sql.statements.ddl_drop import closure, everything, item_of_kind, told_cascade, told_dependents
 from sql.statements.plans import DdlPlan, PlanNotice
 from sql.syntax import statements as st
-from sql.trees.errors import unsupported
-from sql.trees.nodes import parse_spark
+from trees.errors import unsupported
+from trees.nodes import parse_spark
 
 
 def plan_reset(s: st.ResetSource, image: ImageLike, names: Names) -> DdlPlan:

@@ -19,8 +19,8 @@ from sql.statements.ddl_made import created, exists, taken
 from sql.statements.plans import DdlPlan, PlanNotice
 from sql.syntax import statements as st
 from sql.syntax.sequences import Options
-from sql.trees import types as t
-from sql.trees.errors import no_column, unsupported, wrong_kind
+from trees import types as t
+from trees.errors import no_column, unsupported, wrong_kind
 from values.numeric.sequence_values import Position, Steps
 from values.text.text_format import quoted_literal
 from values.types import SqlType, parse_type

@@ -15,7 +15,7 @@ from sql.statements.ddl_sequences import put_position, with_sequences
 from sql.statements.defaults import read_by_default
 from sql.statements.plans import DdlPlan
 from sql.syntax import statements as st
-from sql.trees.errors import already_exists
+from trees.errors import already_exists
 from values.numeric.sequence_values import Position
 
 ERRORS_COLUMNS = (

@@ -15,8 +15,8 @@ from sql.objects.names import ImageLike, Names, SystemRelation, cluster_named, r
 from sql.statements.ddl_made import created, exists, new_columns, taken
 from sql.statements.plans import DdlPlan
 from sql.syntax import statements as st
-from sql.trees.errors import no_column, unsupported, wrong_kind
 from sql.views.kept_views import keep_lowered, named_query
+from trees.errors import no_column, unsupported, wrong_kind
 
 
 def plan_create_view(s: st.CreateView, image: ImageLike, names: Names) -> DdlPlan:

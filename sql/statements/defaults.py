@@ -16,14 +16,14 @@ from sql.statements.sequence_calls import Kept, Meaning, Said, call_of, check_ch
 from sql.syntax.column_defs import ColumnDef
 from sql.syntax.to_tree import parse_tokens
 from sql.syntax.tokens import tokenize
-from sql.trees import types as t
-from sql.trees.errors import unsupported
-from sql.trees.nodes import cast, position, text_literal, unnest
 from sql.typing.assign import assign
 from sql.typing.check import Checker
 from sql.typing.check_zoned import checker_for
 from sql.typing.float_ranges import with_ranges
 from sql.typing.scope import Scope
+from trees import types as t
+from trees.errors import unsupported
+from trees.nodes import cast, position, text_literal, unnest
 from values.types import SqlType, parse_type
 
 

@@ -25,15 +25,15 @@ from sql.syntax.query import USER
 from sql.syntax.to_tree import parse_tokens
 from sql.syntax.tokens import tokenize
 from sql.syntax.values_list import Cell, Cells, Number, Param, Text, Word
-from sql.trees import types as t
-from sql.trees.budget import bounded
-from sql.trees.errors import mismatch, no_column, not_null, out_of_range, unsupported, wrong_kind
-from sql.trees.nodes import branches, cast, constant, declared_type, only, union_all
 from sql.typing.assign import assign, assignable
 from sql.typing.check import Checker
 from sql.typing.check_expressions import PARAMETERS_MAX
 from sql.typing.check_zoned import checker_for
 from sql.typing.zones import Zone, has_moments
+from trees import types as t
+from trees.budget import bounded
+from trees.errors import mismatch, no_column, not_null, out_of_range, unsupported, wrong_kind
+from trees.nodes import branches, cast, constant, declared_type, only, union_all
 from values.bad_text import BadText
 from values.numeric import numerics
 from values.numeric.numeric_casts import from_float8

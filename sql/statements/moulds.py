@@ -19,9 +19,9 @@ from typing import NamedTuple
 from sqlglot import exp
 
 from functions.registry import FUNCTIONS, OF_ARRAYS
-from sql.forms.functions import is_definite
-from sql.trees.nodes import copied
-from sql.trees.unwritten import Items, Kept
+from trees.functions import is_definite
+from trees.nodes import copied
+from trees.unwritten import Items, Kept
 from values.types import SqlType
 
 TRIES_MAX, _SPREAD = 100, 7_919

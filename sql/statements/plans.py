@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from functools import cached_property
 from itertools import islice
 from types import MappingProxyType
@@ -17,18 +15,16 @@ from sqlglot import exp
 from catalog_log.model import Update
 from catalog_log.objects import Column, Item
 from journal.timestamps import CatalogTs
+from lower.lookup.asked import Lookup
+from lower.spark.lowering import spark_sql, with_params
 from plan.codec import encode
 from plan.relations import Query
 from sql.algebra.queries import Columns, plan_over, plan_row
 from sql.algebra.scope import NotPlanned
 from sql.binding.bind import OutputType
-from sql.forms.transpile import spark_sql, with_params
-from sql.trees.budget import bounded
-from sql.trees.errors import untold
-from sql.trees.nodes import rounded
-from sql.trees.types import format_literal, parse_literal
-from values.scalars import single
-from values.types import SqlType, parse_type
+from trees.budget import bounded
+from trees.errors import untold
+from values.types import SqlType
 
 log = logging.getLogger(__name__)
 
@@ -63,64 +59,6 @@ class DdlPlan:
 
 
 @dataclass(frozen=True)
-class LookupPlan:
-    """A lookup in the portable form, with ``["param", n, type]`` where a parameter will be, or ``["cast", n, type]``
-    where it is rounded to the type.
-
-    ``key`` are expressions (``lit`` or ``param``) for the leading columns of the index.
-    """
-
-    index_id: str
-    relation_id: str
-    key: tuple[tuple[object, ...], ...]
-    residual: Mapping[str, object]
-
-    def filled(self, params: Sequence[object | None], types: Mapping[int, SqlType]) -> tuple[tuple[object, ...], str]:
-        """``(key values, residual text)`` for one execution."""
-        key = tuple([_key_value(part, params) for part in self.key])
-        return key, self._fixed or json.dumps(_fill(self.residual, params))
-
-    @cached_property
-    def _fixed(self) -> str | None:
-        """The residual's text where no parameter is in it: then it is the same for every execution."""
-        return None if _has_param(self.residual) else json.dumps(_fill(self.residual, ()))
-
-
-PARAMETERS = ("param", "cast")
-"""A parameter as it is, and one that a cast gives its scale."""
-
-
-def _key_value(part: Sequence[object], params: Sequence[object | None]) -> object:
-    if part[0] in PARAMETERS:
-        value = params[part[1] - 1]
-        if part[0] == "cast" and value is not None:
-            return rounded(Decimal(value), parse_type(part[2]))
-        return single(value) if part[2] == "float4" and value is not None else value
-    return None if part[1] is None else parse_literal(part[1], parse_type(part[2]))
-
-
-def _has_param(node: object) -> bool:
-    if isinstance(node, (list, tuple)):
-        return (len(node) == 3 and node[0] in PARAMETERS) or any(map(_has_param, node))
-    return isinstance(node, Mapping) and any(map(_has_param, node.values()))
-
-
-def _fill(node: object, params: Sequence[object | None]) -> object:
-    if isinstance(node, (list, tuple)):
-        if len(node) == 3 and node[0] in PARAMETERS:
-            value = params[node[1] - 1]
-            if node[2] == "integer":
-                return None if value is None else int(value)
-            if node[0] == "cast" and value is not None:
-                value = rounded(Decimal(value), parse_type(node[2]))
-            return ["lit", None if value is None else format_literal(value, parse_type(node[2])), node[2]]
-        return [_fill(each, params) for each in node]
-    if isinstance(node, Mapping):
-        return {key: _fill(each, params) for key, each in node.items()}
-    return node
-
-
-@dataclass(frozen=True)
 class SelectPlan:
     """A query over user relations (or none).
 
@@ -135,7 +73,7 @@ class SelectPlan:
     depends_on: tuple[str, ...]
     params: Mapping[int, SqlType]
     catalog_ts: CatalogTs
-    lookup: LookupPlan | None = None
+    lookup: Lookup | None = None
     array_params: Mapping[int, int] = field(default_factory=dict)
     """Of a ``catalog`` query: the oids of parameters that are arrays.  Their values are the text form."""
     volatile: bool = False

@@ -11,10 +11,10 @@ from functools import reduce
 
 from sqlglot import exp
 
+from lower.lookup.asked import PARAMETERS, Lookup
 from sql.statements.moulds import Mould, number_of_parameter, parameter, written
-from sql.statements.plans import PARAMETERS, LookupPlan
-from sql.trees.budget import connected, joined, operands
-from sql.trees.stamps import Stamp
+from trees.budget import connected, joined, operands
+from trees.stamps import Stamp
 
 
 class NotAlike(Exception):
@@ -193,7 +193,7 @@ def _stamp(
 # -- lookups ----------------------------------------------------------------------------------------------------------
 
 
-def in_lookup(lookup: LookupPlan, group: Group) -> LookupPlan:
+def in_lookup(lookup: Lookup, group: Group) -> Lookup:
     """``lookup`` with all that ``group`` stands for in its filter: :class:`NotAlike` where it is elsewhere."""
     wanted = group.values
     where: dict[str, tuple[int, ...]] = {}

@@ -19,8 +19,8 @@ from sql.binding.bind import Bound, OutputType, bind_query
 from sql.objects.names import ImageLike, Names, column_types
 from sql.statements.plans import Returning, SelectPlan
 from sql.statements.sequence_calls import calls_in, of_query
-from sql.trees.errors import grouping, unsupported
-from sql.trees.nodes import position
+from trees.errors import grouping, unsupported
+from trees.nodes import position
 from values.types import SqlType
 
 

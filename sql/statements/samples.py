@@ -31,11 +31,11 @@ from sqlglot import exp
 from sql.statements.moulds import Mould, Moulds, Part, Unlike, number_of_parameter
 from sql.statements.plans import SelectPlan
 from sql.statements.put_back import Group, NotAlike, Sample, chained, in_lookup, in_operators, in_tree
-from sql.trees import budget
-from sql.trees import types as t
-from sql.trees.budget import OPERATORS, check_whole, connected, joined, operands, size
-from sql.trees.nodes import copied
-from sql.trees.unwritten import Flat, Kept, Unwritten
+from trees import budget
+from trees import types as t
+from trees.budget import OPERATORS, check_whole, connected, joined, operands, size
+from trees.nodes import copied
+from trees.unwritten import Flat, Kept, Unwritten
 from values.types import SqlType
 
 LIST_MIN = 64
@@ -43,7 +43,7 @@ LIST_MIN = 64
 
 SIGNS_MIN = 200
 """Operands of a chain of operators from which samples are looked for: shorter ones are planned as they are written,
-which some more levels allow (:data:`sql.trees.budget.DEPTH_MAX`)."""
+which some more levels allow (:data:`trees.budget.DEPTH_MAX`)."""
 
 SHAPE_MIN = 8
 """Of one mould, from which two of them stand for all."""

@@ -7,14 +7,16 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from catalog_log.objects import Index, Relation, View
 from journal.errors import InvalidUsage
 from journal.timestamps import CatalogTs
+from lower.lookup.asked import Lookup
+from lower.lookup.lowering import lookup, read_by
+from plan import relations as r
 from sql.binding.bind import Bound, bind_query, real_tables
 from sql.binding.recursion import only_of_constants
-from sql.forms.functions import SYSTEM, SYSTEM_NAMES, SYSTEM_TYPES, display_name
 from sql.objects.called import Objects
 from sql.objects.names import ImageLike, Names
-from sql.statements.lookup_plan import plan_lookup
 from sql.statements.plans import SelectPlan
 from sql.statements.put_back import NotAlike
 from sql.statements.samples import check_alike, shortened
@@ -23,11 +25,12 @@ from sql.statements.sequence_rows import Parted, parted
 from sql.statements.sequence_state import states_read
 from sql.statements.system_zones import check_system_query
 from sql.syntax.query import Query
-from sql.trees.budget import bounded
-from sql.trees.errors import unsupported
-from sql.trees.unwritten import Unwritten
 from sql.typing.check_sequences import WHERE
-from sql.views.kept_views import as_planned, columns_read, inline_views
+from sql.views.kept_views import Unplanned, columns_read, inline_views, planned_as
+from trees.budget import bounded
+from trees.errors import unsupported
+from trees.functions import SYSTEM, SYSTEM_NAMES, SYSTEM_TYPES, display_name
+from trees.unwritten import Unwritten
 from values.types import SqlType
 
 LEFT_TO_THE_SYSTEM = ("42883", "0A000", "42704")
@@ -169,6 +172,7 @@ def plan_bound(bound: Bound, image: ImageLike, names: Names) -> SelectPlan:
     """The plan of a bound query over user relations."""
     objects = Objects.of(image)
     tree = inline_views(bound.tree, bound.relations, objects)
+    found = None
     draws = bound.volatile is not None and bool(calls_in(tree))
     if draws:
         check_choices(tree)
@@ -177,7 +181,9 @@ def plan_bound(bound: Bound, image: ImageLike, names: Names) -> SelectPlan:
             raise unsupported(f"{display_name(call)}() beside what is read in this place", hint=WHERE)
     if not bound.constant:
         only_of_constants(tree)
-        tree = as_planned(tree, bound.params, objects)
+        tree, query = planned_as(tree, bound.params, objects)
+        if not isinstance(query, Unplanned):
+            found = _lookup_of(query.relation, bound, image, names)
     return SelectPlan(
         kind="constant" if bound.constant else "peek",
         tree=tree,
@@ -186,12 +192,21 @@ def plan_bound(bound: Bound, image: ImageLike, names: Names) -> SelectPlan:
         depends_on=bound.depends_on,
         params=bound.params,
         catalog_ts=CatalogTs(image.upper - 1),
-        lookup=plan_lookup(tree, bound.params, image, names),
+        lookup=found,
         volatile=bound.volatile is not None,
         literals=bound.literals,
         draws=draws,
         columns_read={} if bound.constant else columns_read(tree, objects),
     )
+
+
+def _lookup_of(plan: r.Relation, bound: Bound, image: ImageLike, names: Names) -> Lookup | None:
+    """The lookup that answers ``plan`` by an index of the session's cluster."""
+    cluster, item = image.cluster_by_name(names.cluster), image.item(read_by(plan) or "")
+    if cluster is None or not isinstance(item, Relation) or isinstance(item, View):
+        return None
+    indexes = [each for each in image.dependents(item.id) if isinstance(each, Index)]
+    return lookup(plan, item, [each for each in indexes if each.cluster_id == cluster.id], bound.params)
 
 
 def reads_nothing(ast: exp.Expression) -> bool:

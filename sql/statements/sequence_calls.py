@@ -19,15 +19,15 @@ from catalog_log import model
 from catalog_log import objects as o
 from functions.registry import SEQUENCES
 from journal.errors import InvalidUsage
-from sql.forms.functions import display_name
 from sql.objects.identifiers import quoted
 from sql.objects.names import ImageLike, Names, candidates, find
 from sql.syntax.cursor import Cursor
 from sql.syntax.statements import Name
 from sql.syntax.tokens import tokenize
-from sql.trees.errors import no_column, no_function, no_relation, unsupported, wrong_kind
-from sql.trees.nodes import only, position, unnest
 from sql.typing.check_sequences import CALL, CHOICES, CHOOSES, SEQUENCE, WHERE
+from trees.errors import no_column, no_function, no_relation, unsupported, wrong_kind
+from trees.functions import display_name
+from trees.nodes import only, position, unnest
 from values.text.text_format import quoted_literal
 
 _CHOOSING = (exp.Case, exp.Coalesce, exp.Connector)

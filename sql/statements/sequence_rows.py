@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from sql.binding.bind import OutputType
-from sql.forms.functions import display_name
 from sql.statements.sequence_calls import AROUND, calls_in, is_call, shown_query
-from sql.trees.errors import unsupported
-from sql.trees.nodes import position
+from trees.errors import unsupported
+from trees.functions import display_name
+from trees.nodes import position
 
 _REFUSED = ("distinct", "qualify", "into", "locks")
 """What would have to know the values that are drawn, or keeps them."""

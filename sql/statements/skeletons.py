@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 from journal.errors import InvalidUsage
 from sql.statements.plans import SelectPlan
-from sql.trees.types import parse_literal
+from trees.types import parse_literal
 
 CHARS_MAX = 2_000
 """Of a text that is looked at: what people and programs ask by hand.  The look takes some 30 µs for 200 characters."""

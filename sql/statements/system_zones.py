@@ -12,11 +12,11 @@ import re
 from sqlglot import exp
 
 from journal.errors import InvalidUsage
-from sql.forms.functions import display_name
 from sql.objects.names import Names
-from sql.trees.nodes import position, unnest
-from sql.trees.types import is_time
 from sql.typing.zones import IN_UTC, has_moments
+from trees.functions import display_name
+from trees.nodes import position, unnest
+from trees.types import is_time
 from values.types import SqlType
 
 _KINDS = re.compile(

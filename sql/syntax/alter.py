@@ -13,7 +13,7 @@ from sql.syntax.cursor import Cursor
 from sql.syntax.kind_words import ELSEWHERE, kind_said
 from sql.syntax.sequences import Options, sequence_option
 from sql.syntax.statement import DDL, KIND_WORDS, Name
-from sql.trees.errors import syntax, unsupported
+from trees.errors import syntax, unsupported
 
 _INSTEAD = "drop the object and create it as it should be"
 

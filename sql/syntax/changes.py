@@ -17,7 +17,7 @@ from sql.syntax.cursor import Cursor, made_token
 from sql.syntax.query import Query
 from sql.syntax.statement import Kind, Name, Statement
 from sql.syntax.to_tree import parse_tokens
-from sql.trees.errors import syntax, unsupported
+from trees.errors import syntax, unsupported
 
 _QUERIES = ("select", "with", "values", "table")
 

@@ -11,7 +11,7 @@ from journal.errors import InvalidUsage
 from sql.syntax.cursor import Cursor
 from sql.syntax.sequences import Options, sequence_options
 from sql.syntax.to_tree import parse_tokens
-from sql.trees.errors import unsupported
+from trees.errors import unsupported
 from values.types import SqlType, parse_type
 
 COLUMNS_MAX = 1600

@@ -14,7 +14,7 @@ from catalog_log.objects.connection import ENV, FILE
 from journal.errors import InvalidUsage
 from sql.syntax.cursor import Cursor
 from sql.syntax.statement import DDL, Name, Statement
-from sql.trees.errors import syntax, unsupported
+from trees.errors import syntax, unsupported
 
 KAFKA, REGISTRY = "kafka", "confluent-schema-registry"
 

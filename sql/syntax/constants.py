@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from journal.errors import InvalidUsage
-from sql.trees.errors import syntax, unsupported
+from trees.errors import syntax, unsupported
 
 _STRINGS = (exp.BitString, exp.HexString, exp.National)
 _SIGNS = (exp.Parameter, exp.Placeholder, exp.SessionParameter)

@@ -15,7 +15,7 @@ from journal.errors import InvalidUsage
 from sql.syntax.nested_words import NESTED_WORDS, Nested, parse_nested
 from sql.syntax.quotes import blanks_end
 from sql.syntax.statement import Statement
-from sql.trees.errors import syntax, unsupported
+from trees.errors import syntax, unsupported
 
 
 class Control(Statement):

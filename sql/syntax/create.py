@@ -11,7 +11,7 @@ from sql.syntax.column_defs import ColumnDef, column_list
 from sql.syntax.cursor import Cursor
 from sql.syntax.kind_words import ELSEWHERE
 from sql.syntax.statement import DDL, Name
-from sql.trees.errors import unsupported
+from trees.errors import unsupported
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from sql.syntax.reserved import RESERVED
 from sql.syntax.statement import Name
 from sql.syntax.to_tree import parse_tokens, parse_unwritten
 from sql.syntax.tokens import tokenize
-from sql.trees.errors import syntax
-from sql.trees.unwritten import Unwritten
+from trees.errors import syntax
+from trees.unwritten import Unwritten
 
 _NAME = re.compile(r"[^\W\d][\w$]*")
 

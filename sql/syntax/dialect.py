@@ -11,7 +11,7 @@ from sqlglot.tokens import Token, TokenType
 from functions.registry import ROWS
 from sql.syntax.marks import SIGNS
 from sql.syntax.stretches import KIND, node_of
-from sql.trees.errors import no_function, unsupported
+from trees.errors import no_function, unsupported
 from values.datatypes.registry import DATATYPES
 
 _BY_NAME = {row.name.upper() for row in ROWS if not row.parsed}.union(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sql.syntax.cursor import Cursor
 from sql.syntax.kind_words import ELSEWHERE, kind_said
 from sql.syntax.statement import DDL, KIND_WORDS, Name
-from sql.trees.errors import unsupported
+from trees.errors import unsupported
 
 
 @dataclass(frozen=True)

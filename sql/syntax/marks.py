@@ -13,7 +13,7 @@ from sqlglot.tokens import Token, TokenType
 
 from sql.syntax.quotes import comment_end, dollar_end
 from sql.syntax.stretches import KIND, NotHere, Span, Text
-from sql.trees.errors import syntax
+from trees.errors import syntax
 
 _PARAMETER, _REST = "\x01", "\x02"
 """What a parameter's dollar sign and digits are while sqlglot tokenizes: with a sign of its own there it would read

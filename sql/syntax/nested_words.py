@@ -13,7 +13,7 @@ from sqlglot.tokens import TokenType
 from journal.errors import InvalidUsage
 from sql.syntax.cursor import Cursor
 from sql.syntax.tokens import tokenize
-from sql.trees.errors import unsupported
+from trees.errors import unsupported
 
 
 class PrepareAs(NamedTuple):

@@ -27,8 +27,8 @@ from sql.syntax.tokens import STATEMENT_CHARS_MAX, head_word, tokenize
 from sql.syntax.upkeep import Upkeep
 from sql.syntax.values_list import read as read_values
 from sql.syntax.variables import SetVariable, read_reset
-from sql.trees.budget import bounded
-from sql.trees.errors import syntax, unsupported
+from trees.budget import bounded
+from trees.errors import syntax, unsupported
 
 _READERS: dict[str, Callable[[Cursor, str], Statement]] = {
     **dict.fromkeys(("select", "values", "table", "("), Query.read),

@@ -9,7 +9,7 @@ from sqlglot.tokens import Token, TokenType
 
 from journal.errors import InvalidUsage
 from sql.syntax.constants import escaped, unicode_text
-from sql.trees.errors import syntax
+from trees.errors import syntax
 
 NAME_BYTES_MAX = 63
 """Postgres's NAMEDATALEN - 1: the rest of a longer name says nothing."""

@@ -10,8 +10,8 @@ from sqlglot import exp
 from sql.syntax.cursor import Cursor
 from sql.syntax.statement import Kind, Name, Statement
 from sql.syntax.values_list import Cells
-from sql.trees.errors import unsupported
-from sql.trees.unwritten import Unwritten
+from trees.errors import unsupported
+from trees.unwritten import Unwritten
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from catalog_log.objects import SEQUENCE
 from journal.errors import InvalidUsage
 from sql.syntax.cursor import Cursor
 from sql.syntax.statement import DDL, Name
-from sql.trees.errors import out_of_range, syntax
+from trees.errors import out_of_range, syntax
 from values.types import SqlType, parse_type
 
 Options = Mapping[str, Any]

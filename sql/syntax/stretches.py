@@ -26,9 +26,9 @@ from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
 from sql.syntax.quotes import comment_end, dollar_end
-from sql.trees import budget
-from sql.trees.stamps import Stamp
-from sql.trees.unwritten import WITHIN, Items, Kept
+from trees import budget
+from trees.stamps import Stamp
+from trees.unwritten import WITHIN, Items, Kept
 
 STRETCH_CHARS_MIN = 200
 """From here a stretch is worth it.  Shorter texts have none and are not looked through."""
@@ -398,7 +398,7 @@ _CONNECTORS: dict[str, type[exp.Connector]] = {"or": exp.Or, "and": exp.And}
 
 
 def keep(root: exp.Expression, parse: Parse) -> bool:
-    """Put a :class:`~sql.trees.unwritten.Kept` in the place of each :class:`Stretch`; ``False`` where one is to be
+    """Put a :class:`~trees.unwritten.Kept` in the place of each :class:`Stretch`; ``False`` where one is to be
     written out.  Raises what :func:`filled` raises of such a tree."""
     stretches = list(root.find_all(Stretch))
     if any(len(stretch.this.span.items) < KEPT_MIN for stretch in stretches):
@@ -456,7 +456,7 @@ _PLACES: dict[type[exp.Expression], str] = {exp.In: "in", exp.Array: "array", ex
 
 
 def _chain(stretch: Stretch, reader: _Reader) -> exp.Expression:
-    """The terms of a chain, connected; where they mean a list, that (:func:`sql.trees.budget.surveyed` reads on)."""
+    """The terms of a chain, connected; where they mean a list, that (:func:`trees.budget.surveyed` reads on)."""
     kind = type(stretch.parent)
     top = stretch.parent
     while type(top) is kind:

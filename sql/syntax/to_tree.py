@@ -20,9 +20,9 @@ from sql.syntax.dialect import DIALECT, TAKEN_APART
 from sql.syntax.mended_tokens import mended
 from sql.syntax.stretches import KIND, NotHere, filled, keep
 from sql.syntax.tokens import tokenize
-from sql.trees.budget import Regrouped, bounded, surveyed
-from sql.trees.errors import syntax, untold
-from sql.trees.unwritten import Unwritten
+from trees.budget import Regrouped, bounded, surveyed
+from trees.errors import syntax, untold
+from trees.unwritten import Unwritten
 
 _NO_NAME = (TokenType.COMMA, TokenType.R_PAREN, TokenType.SEMICOLON)
 
@@ -31,7 +31,7 @@ _NO_NAME = (TokenType.COMMA, TokenType.R_PAREN, TokenType.SEMICOLON)
 def parse_tokens(tokens: list[Token], text: str) -> exp.Expression:
     """Parse one query or expression; identifiers keep their positions in ``text``.  42601 otherwise.
 
-    54001 beyond the bounds of :mod:`sql.trees.budget`.
+    54001 beyond the bounds of :mod:`trees.budget`.
     """
     return _written(*_parsed(tokens, text))
 

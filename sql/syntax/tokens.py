@@ -14,8 +14,8 @@ from sql.syntax.marks import marked, with_blanks, with_parameters, with_runs
 from sql.syntax.plain_tokens import plain
 from sql.syntax.quotes import blanks_end
 from sql.syntax.stretches import stretches
-from sql.trees.budget import TOKENS_MAX
-from sql.trees.errors import out_of_range, syntax
+from trees.budget import TOKENS_MAX
+from trees.errors import out_of_range, syntax
 
 STATEMENT_CHARS_MAX = 1 << 20
 """A statement's text is at most 1 MiB: what fits a catalog proposal (4 MiB) with room for what is derived from it."""

@@ -12,7 +12,7 @@ from catalog_log.objects import INDEX, MATERIALIZED_VIEW, TABLE
 from journal.errors import InvalidUsage
 from sql.syntax.cursor import Cursor
 from sql.syntax.statement import Name, Statement
-from sql.trees.errors import unsupported
+from trees.errors import unsupported
 
 _ALWAYS = "an index is always what it indexes"
 _RELATION = (TABLE, MATERIALIZED_VIEW)

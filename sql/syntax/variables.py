@@ -12,7 +12,7 @@ from sqlglot.tokens import TokenType
 from journal.errors import InvalidUsage
 from sql.syntax.cursor import Cursor
 from sql.syntax.statement import Statement
-from sql.trees.errors import unsupported
+from trees.errors import unsupported
 from values.text.keywords import quoted_identifier
 
 _OF_SEVERAL_WORDS = {

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from sql.trees import types as t
-from sql.trees.errors import mismatch
-from sql.trees.nodes import position
 from sql.typing.casts import converted, text_of
+from trees import types as t
+from trees.errors import mismatch
+from trees.nodes import position
 from values.types import SqlType
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from journal.errors import InvalidUsage
-from sql.trees import types as t
-from sql.trees.errors import unsupported
-from sql.trees.nodes import call, cast, data_type, interval, interval_parts, position, unnest
-from sql.trees.own import own
+from trees import types as t
+from trees.errors import unsupported
+from trees.nodes import call, cast, data_type, interval, interval_parts, position, unnest
+from trees.own import own
 from values.datatypes.registry import DATATYPES, cast_name
 from values.sql_type import NUMERIC_PRECISION_MAX
 from values.text.lengths import cut
@@ -34,7 +34,7 @@ _WRITTEN = {
     t.BYTEA: "TM_BYTEA_TEXT",
     t.TIMESTAMPTZ: "TM_TIMESTAMPTZ_TEXT",
 }
-"""Types whose text is another one in Spark: written out by :mod:`sql.forms.spark_forms`."""
+"""Types whose text is another one in Spark: written out by :mod:`lower.spark.forms`."""
 
 _PLAIN_TEXT = frozenset(
     name for name in DATATYPES if name not in _SHOWN_BY_US and name not in ("bool", "bytea", "timestamptz")

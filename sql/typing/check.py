@@ -12,12 +12,7 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from journal.errors import InvalidUsage
-from sql.forms.functions import HYPOTHETICAL, OF_JSON, WITHOUT_ARGUMENTS, display_name
 from sql.syntax.dialect import WRITTEN
-from sql.trees import types as t
-from sql.trees.budget import joined
-from sql.trees.errors import mismatch, no_aggregate, no_function, no_operator, syntax, unsupported, untold
-from sql.trees.nodes import branches, cast, position, swap, text_literal, unnest
 from sql.typing import check_arrays as arrays
 from sql.typing import check_jsonb as jsonb
 from sql.typing import check_sequences as sequences
@@ -36,6 +31,11 @@ from sql.typing.gathered_jsonb import JSONB_AGGREGATES
 from sql.typing.rows_compared import compared_rows
 from sql.typing.scope import CHECKED, Scope
 from sql.typing.zones import Zone
+from trees import types as t
+from trees.budget import joined
+from trees.errors import mismatch, no_aggregate, no_function, no_operator, syntax, unsupported, untold
+from trees.functions import HYPOTHETICAL, OF_JSON, WITHOUT_ARGUMENTS, display_name
+from trees.nodes import branches, cast, position, swap, text_literal, unnest
 from values.types import SqlType
 
 _COMPARED = {

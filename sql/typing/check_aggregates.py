@@ -10,9 +10,15 @@ from sqlglot import exp
 from functions.aggregates import BY_NAME, Aggregate
 from functions.row import ANY
 from journal.errors import InvalidUsage
-from sql.forms.functions import AGGREGATE_NODES, HYPOTHETICAL, WINDOW_ONLY, display_name, folding
-from sql.trees import types as t
-from sql.trees.errors import (
+from sql.typing.casts import converted
+from sql.typing.comparing import check_extreme, check_grouped, order_key
+from sql.typing.float_ranges import RECKONED
+from sql.typing.free_numerics import check_no_free, deviation, extreme, reckoned, summed
+from sql.typing.gathered import GATHERED, arranged, array_of
+from sql.typing.keys import by_key, key_of
+from sql.typing.scope import Scope
+from trees import types as t
+from trees.errors import (
     grouping,
     no_aggregate,
     no_function,
@@ -22,15 +28,9 @@ from sql.trees.errors import (
     unsupported,
     untyped,
 )
-from sql.trees.nodes import call, cast, position, swap, unnest
-from sql.trees.own import own
-from sql.typing.casts import converted
-from sql.typing.comparing import check_extreme, check_grouped, order_key
-from sql.typing.float_ranges import RECKONED
-from sql.typing.free_numerics import check_no_free, deviation, extreme, reckoned, summed
-from sql.typing.gathered import GATHERED, arranged, array_of
-from sql.typing.keys import by_key, key_of
-from sql.typing.scope import Scope
+from trees.functions import AGGREGATE_NODES, HYPOTHETICAL, WINDOW_ONLY, display_name, folding
+from trees.nodes import call, cast, position, swap, unnest
+from trees.own import own
 from values.types import SqlType
 
 if TYPE_CHECKING:

@@ -8,15 +8,15 @@ from sqlglot import exp
 
 from functions.registry import OF_ARRAYS
 from functions.row import ARRAY, ITEM, SAME, Function
-from sql.trees import types as t
-from sql.trees.errors import mismatch, no_function, no_operator, unsupported, untyped
-from sql.trees.nodes import call, cast, position, unnest
-from sql.trees.own import own
 from sql.typing.casts import converted, is_made_over, texts_of
 from sql.typing.free_numerics import freed
 from sql.typing.keys import by_key, check_no_keys, key_of, keys_of
 from sql.typing.scope import Scope
 from sql.typing.signatures import standing_for
+from trees import types as t
+from trees.errors import mismatch, no_function, no_operator, unsupported, untyped
+from trees.nodes import call, cast, position, unnest
+from trees.own import own
 from values.types import SqlType
 
 if TYPE_CHECKING:

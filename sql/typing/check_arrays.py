@@ -8,10 +8,6 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from journal.errors import InvalidUsage
-from sql.trees import types as t
-from sql.trees.errors import mismatch, no_function, no_operator, not_unique, unsupported, untyped
-from sql.trees.nodes import Ordinality, call, cast, position, swap, unnest
-from sql.trees.own import own
 from sql.typing import check_array_functions
 from sql.typing.casts import converted, is_made_over, texts_of
 from sql.typing.check_array_functions import overlaps, sliced, typed_index
@@ -19,6 +15,10 @@ from sql.typing.check_jsonb import subscripted
 from sql.typing.comparing import check_comparable
 from sql.typing.keys import by_key, key_of, keys_of
 from sql.typing.scope import Scope
+from trees import types as t
+from trees.errors import mismatch, no_function, no_operator, not_unique, unsupported, untyped
+from trees.nodes import Ordinality, call, cast, position, swap, unnest
+from trees.own import own
 from values.types import SqlType
 
 if TYPE_CHECKING:

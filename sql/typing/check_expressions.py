@@ -13,10 +13,6 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from journal.errors import InvalidUsage
-from sql.trees import types as t
-from sql.trees.budget import joined
-from sql.trees.errors import ambiguous, no_column, no_from_entry, no_operator, unsupported
-from sql.trees.nodes import cast, declared_type, position, swap, text_literal, unnest
 from sql.typing.casts import converted, limited
 from sql.typing.check_numbers import NUMBERS
 from sql.typing.check_time import interval_literal
@@ -27,6 +23,10 @@ from sql.typing.keys import compared, compared_with_rows, key_of
 from sql.typing.rows_compared import in_rows, is_condition
 from sql.typing.scope import Scope
 from sql.typing.windows import WINDOWS
+from trees import types as t
+from trees.budget import joined
+from trees.errors import ambiguous, no_column, no_from_entry, no_operator, unsupported
+from trees.nodes import cast, declared_type, position, swap, text_literal, unnest
 from values.blanks import BLANKS
 from values.scalars import NOT_FINITE
 from values.types import SqlType

@@ -12,11 +12,7 @@ from sqlglot import exp
 
 from functions.aggregates import BY_NAME
 from functions.registry import OF_ARRAYS, OF_THE_CLOCK, RULED, WORDS
-from sql.forms.time_formats import is_native
-from sql.trees import types as t
-from sql.trees.errors import closest, no_function, unsupported
-from sql.trees.nodes import call, cast, position, swap
-from sql.trees.own import own
+from lower.forms.time_formats import is_native
 from sql.typing.casts import micros_of, padded
 from sql.typing.check_time import date_part, truncated
 from sql.typing.free_numerics import freed
@@ -24,6 +20,10 @@ from sql.typing.own_signatures import signatures
 from sql.typing.scope import Scope
 from sql.typing.signatures import Build, Signature, choose, standing_for
 from sql.typing.zones import instant_at, instant_by, local_at, local_by
+from trees import types as t
+from trees.errors import closest, no_function, unsupported
+from trees.nodes import call, cast, position, swap
+from trees.own import own
 from values.sql_type import NUMERIC_PRECISION_MAX
 from values.types import SqlType
 

@@ -1,4 +1,4 @@
-"""Types of what is done with ``jsonb``: its operators are functions of ours in every engine (:mod:`sql.trees.own`)."""
+"""Types of what is done with ``jsonb``: its operators are functions of ours in every engine (:mod:`trees.own`)."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from journal.errors import InvalidUsage
-from sql.trees import types as t
-from sql.trees.errors import mismatch, no_function, no_operator, unsupported, untyped
-from sql.trees.nodes import call, cast, position
-from sql.trees.own import own
 from sql.typing.casts import padded, text_of
 from sql.typing.check_array_functions import sides_alike
 from sql.typing.scope import Scope
 from sql.typing.variadic import listed
+from trees import types as t
+from trees.errors import mismatch, no_function, no_operator, unsupported, untyped
+from trees.nodes import call, cast, position
+from trees.own import own
 from values.types import SqlType
 
 if TYPE_CHECKING:

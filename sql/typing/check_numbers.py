@@ -9,11 +9,6 @@ from sqlglot import exp
 from functions.registry import SIGNED
 from functions.row import Function
 from journal.errors import InvalidUsage
-from sql.forms.functions import display_name
-from sql.trees import types as t
-from sql.trees.errors import no_function, no_operator
-from sql.trees.nodes import call, cast, position, unnest
-from sql.trees.own import own
 from sql.typing.check_jsonb import lessened
 from sql.typing.check_time import time_arithmetic
 from sql.typing.float_ranges import RECKONED
@@ -21,6 +16,11 @@ from sql.typing.free_numerics import freed, reckoned
 from sql.typing.interval_parts import negative
 from sql.typing.keys import compared
 from sql.typing.scope import Scope
+from trees import types as t
+from trees.errors import no_function, no_operator
+from trees.functions import display_name
+from trees.nodes import call, cast, position, unnest
+from trees.own import own
 from values.types import SqlType
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from functions.registry import SEQUENCES
-from sql.forms.functions import display_name
-from sql.trees import types as t
-from sql.trees.errors import no_function, unsupported
-from sql.trees.nodes import position
 from sql.typing.scope import Scope
+from trees import types as t
+from trees.errors import no_function, unsupported
+from trees.functions import display_name
+from trees.nodes import position
 from values.types import SqlType
 
 if TYPE_CHECKING:

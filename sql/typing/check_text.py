@@ -6,12 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from sql.forms.filling import is_constant
-from sql.forms.functions import display_name
-from sql.trees import types as t
-from sql.trees.errors import mismatch, no_function, no_operator, unsupported
-from sql.trees.nodes import call, cast, position, swap, unnest
-from sql.trees.own import own
+from lower.forms.filling import is_constant
 from sql.typing.casts import padded, shown_text, text_of
 from sql.typing.check_arrays import joined_arrays
 from sql.typing.check_functions import signed
@@ -19,6 +14,11 @@ from sql.typing.check_jsonb import joined_values
 from sql.typing.regexes import regex
 from sql.typing.scope import Scope
 from sql.typing.variadic import listed
+from trees import types as t
+from trees.errors import mismatch, no_function, no_operator, unsupported
+from trees.functions import display_name
+from trees.nodes import call, cast, position, swap, unnest
+from trees.own import own
 from values.types import SqlType
 
 if TYPE_CHECKING:

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from sql.trees import types as t
-from sql.trees.errors import no_function, no_operator, unsupported
-from sql.trees.nodes import call, cast, interval_type, position, text_literal
-from sql.trees.own import own
 from sql.typing import interval_parts as parts
 from sql.typing.casts import micros_of
 from sql.typing.own_signatures import moment
 from sql.typing.scope import Scope
 from sql.typing.time_units import FIELDS, LONG, cut, no_unit, truncated_to, unit_word
 from sql.typing.zones import Zone, instant_at, instant_by, local_at, local_by, place_meant
+from trees import types as t
+from trees.errors import no_function, no_operator, unsupported
+from trees.nodes import call, cast, interval_type, position, text_literal
+from trees.own import own
 from values.types import SqlType
 
 if TYPE_CHECKING:

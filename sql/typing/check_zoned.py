@@ -9,13 +9,13 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from sql.forms.functions import display_name
-from sql.trees import types as t
-from sql.trees.nodes import branches, cast, position, swap, text_literal, unnest
 from sql.typing import own_signatures
 from sql.typing.check import Checker
 from sql.typing.scope import CHECKED, Scope
 from sql.typing.zones import CLOCK, Zone, has_moments
+from trees import types as t
+from trees.functions import display_name
+from trees.nodes import branches, cast, position, swap, text_literal, unnest
 from values.types import SqlType
 
 Query = Callable[[exp.Expression, Scope], list[tuple[str, SqlType]]]

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from sql.trees import types as t
-from sql.trees.errors import no_function, no_operator, unsupported
-from sql.trees.nodes import call, cast, position
 from sql.typing.casts import trimmed
 from sql.typing.interval_parts import length
 from sql.typing.keys import by_key, compared, key_of, keys_of
+from trees import types as t
+from trees.errors import no_function, no_operator, unsupported
+from trees.nodes import call, cast, position
 from values.datatypes.registry import DATATYPES
 from values.types import SqlType
 

@@ -24,8 +24,8 @@ from math import isfinite
 
 from sqlglot import exp
 
-from sql.trees.nodes import call, cast
-from sql.trees.types import FLOAT8
+from trees.nodes import call, cast
+from trees.types import FLOAT8
 
 RECKONED = "reckoned float"
 """What the checker notes on a sum, difference, product or quotient that is a float, and on ``sum`` and ``avg`` of

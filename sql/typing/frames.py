@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from journal.errors import InvalidUsage
-from sql.trees import types as t
-from sql.trees.errors import unsupported
-from sql.trees.nodes import cast, data_type, number, position, unnest
 from sql.typing.check_functions import signed
+from trees import types as t
+from trees.errors import unsupported
+from trees.nodes import cast, data_type, number, position, unnest
 from values.time.intervals import as_interval
 from values.types import SqlType
 

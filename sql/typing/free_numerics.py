@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from journal.errors import InvalidUsage
-from sql.trees import types as t
-from sql.trees.errors import unsupported
-from sql.trees.nodes import call, cast, constant, position
-from sql.trees.own import own
 from sql.typing.casts import text_of
+from trees import types as t
+from trees.errors import unsupported
+from trees.nodes import call, cast, constant, position
+from trees.own import own
 from values.numeric import numerics
 from values.numeric.numeric_sums import PARTS
 from values.types import SqlType

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sqlglot import exp
 
-from sql.forms.functions import display_name
-from sql.trees import types as t
-from sql.trees.errors import not_unique, unsupported
-from sql.trees.nodes import call, cast, position
-from sql.trees.own import own
 from sql.typing.casts import micros_of
 from sql.typing.keys import by_key, key_of
 from sql.typing.scope import CHECKED, Scope
+from trees import types as t
+from trees.errors import not_unique, unsupported
+from trees.functions import display_name
+from trees.nodes import call, cast, position
+from trees.own import own
 from values.types import SqlType
 
 if TYPE_CHECKING:

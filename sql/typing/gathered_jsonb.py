@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from sql.forms.functions import display_name
-from sql.trees import types as t
-from sql.trees.errors import not_listed, unsupported, untyped
-from sql.trees.nodes import JsonbAgg, cast, position, unnest
-from sql.trees.own import own
 from sql.typing.check_jsonb import as_json, check_key, key_text
 from sql.typing.gathered import Arranged, arranged, distinct_jsonb, gathered
 from sql.typing.keys import by_key, key_of
 from sql.typing.scope import Scope
+from trees import types as t
+from trees.errors import not_listed, unsupported, untyped
+from trees.functions import display_name
+from trees.nodes import JsonbAgg, cast, position, unnest
+from trees.own import own
 from values.types import SqlType
 
 if TYPE_CHECKING:

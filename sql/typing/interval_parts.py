@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from sql.trees import types as t
-from sql.trees.nodes import cast, interval, interval_parts
 from sql.typing.casts import day_part, micros_of
+from trees import types as t
+from trees.nodes import cast, interval, interval_parts
 from values.time.clock import MICROS_PER_DAY
 from values.time.intervals import DAYS_PER_MONTH
 from values.types import SqlType

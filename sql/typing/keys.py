@@ -10,12 +10,12 @@ from collections.abc import Collection, Sequence
 
 from sqlglot import exp
 
-from sql.trees import types as t
-from sql.trees.errors import unsupported
-from sql.trees.nodes import position, swap, unnest
-from sql.trees.own import own
 from sql.typing.casts import converted, texts_of
 from sql.typing.free_numerics import check_no_free, freed
+from trees import types as t
+from trees.errors import unsupported
+from trees.nodes import position, swap, unnest
+from trees.own import own
 from values import jsonb_keys
 from values.numeric import numerics
 from values.types import SqlType

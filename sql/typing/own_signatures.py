@@ -12,15 +12,15 @@ from sqlglot import exp
 
 from functions.registry import MOMENTS, OF_TYPES
 from functions.row import Function
-from sql.trees import types as t
-from sql.trees.errors import mismatch, no_function
-from sql.trees.nodes import call, cast, position
-from sql.trees.own import own
 from sql.typing import regexes
 from sql.typing.casts import micros_of, shown_text, text_of
 from sql.typing.scope import Scope
 from sql.typing.signatures import Build, Signature
 from sql.typing.variadic import listed
+from trees import types as t
+from trees.errors import mismatch, no_function
+from trees.nodes import call, cast, position
+from trees.own import own
 from values.types import SqlType
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ from sqlglot import exp
 
 from functions.row import Function
 from journal.errors import InvalidUsage
-from sql.forms.filling import is_constant
-from sql.forms.regex_forms import SPARK_REGEXES
-from sql.trees.errors import unsupported
-from sql.trees.nodes import call, position
+from lower.forms.filling import is_constant
+from lower.forms.regex_forms import SPARK_REGEXES
 from sql.typing.signatures import Build
+from trees.errors import unsupported
+from trees.nodes import call, position
 
 
 def regex(form: str, args: list[exp.Expression]) -> exp.Expression:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from journal.errors import InvalidUsage
-from sql.trees.nodes import position, unnest
+from trees.nodes import position, unnest
 
 
 def is_condition(node: exp.In) -> bool:

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from sql.forms.functions import is_aggregate
-from sql.trees.errors import unsupported
-from sql.trees.nodes import position, swap
 from sql.typing.comparing import SORTS
 from sql.typing.keys import by_key, check_no_keys, key_of
+from trees.errors import unsupported
+from trees.functions import is_aggregate
+from trees.nodes import position, swap
 from values.types import SqlType
 
 _STAYS = ("limit", "offset", "with_")

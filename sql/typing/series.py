@@ -5,10 +5,6 @@ from __future__ import annotations
 from sqlglot import exp
 
 from journal.errors import InvalidUsage
-from sql.trees import types as t
-from sql.trees.errors import no_function, unsupported
-from sql.trees.nodes import call, cast, interval, interval_parts, position, unnest
-from sql.trees.own import own
 from sql.typing.casts import micros_of
 from sql.typing.check import Checker
 from sql.typing.check_functions import signed
@@ -16,6 +12,10 @@ from sql.typing.free_numerics import check_no_free, freed
 from sql.typing.interval_parts import native
 from sql.typing.own_signatures import moment
 from sql.typing.scope import Scope
+from trees import types as t
+from trees.errors import no_function, unsupported
+from trees.nodes import call, cast, interval, interval_parts, position, unnest
+from trees.own import own
 from values.limits import SERIES_MAX
 from values.time.clock import MICROS_PER_DAY
 from values.types import SqlType

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from sql.trees import types as t
-from sql.trees.nodes import call, cast
+from trees import types as t
+from trees.nodes import call, cast
 from values.types import SqlType
 
 Build = Callable[..., exp.Expression]

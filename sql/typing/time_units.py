@@ -5,8 +5,8 @@ from __future__ import annotations
 from sqlglot import exp
 
 from journal.errors import InvalidUsage
-from sql.trees import types as t
-from sql.trees.nodes import call
+from trees import types as t
+from trees.nodes import call
 from values.types import SqlType
 
 UNITS = {

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from sql.forms.functions import display_name
-from sql.trees import types as t
-from sql.trees.errors import mismatch, no_function
-from sql.trees.nodes import cast, position
 from sql.typing.casts import texts_of
 from sql.typing.scope import Scope
+from trees import types as t
+from trees.errors import mismatch, no_function
+from trees.functions import display_name
+from trees.nodes import cast, position
 from values.types import SqlType
 
 if TYPE_CHECKING:

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from sql.forms.functions import AGGREGATE_NODES, WINDOW_ONLY, display_name, folding
-from sql.forms.window_numbers import NUMBERED, check_number, numbered
-from sql.trees import types as t
-from sql.trees.errors import no_aggregate, no_function, no_window, unsupported, untyped
-from sql.trees.nodes import cast, position, swap
+from lower.spark.window_numbers import NUMBERED, check_number, numbered
 from sql.typing.check_aggregates import check_has_window
 from sql.typing.comparing import check_grouped, order_key
 from sql.typing.frames import check_frame
 from sql.typing.keys import by_key, key_of
 from sql.typing.scope import Scope
+from trees import types as t
+from trees.errors import no_aggregate, no_function, no_window, unsupported, untyped
+from trees.functions import AGGREGATE_NODES, WINDOW_ONLY, display_name, folding
+from trees.nodes import cast, position, swap
 from values.types import SqlType
 
 if TYPE_CHECKING:

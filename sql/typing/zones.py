@@ -26,16 +26,16 @@ from functions.registry import OF_ARRAYS, ROWS
 from functions.row import ALONE
 from functions.row import BY_ZONE as ROW_BY_ZONE
 from journal.errors import InvalidUsage
-from sql.forms.time_formats import is_native
-from sql.trees import types as t
-from sql.trees.budget import too_complex
-from sql.trees.nodes import call, cast, interval, interval_parts, position, unnest
-from sql.trees.own import own
+from lower.forms.time_formats import is_native
 from sql.typing.casts import micros_of
 from sql.typing.interval_parts import native, negative
 from sql.typing.own_signatures import moment
 from sql.typing.signatures import Build, Signature
 from sql.typing.time_units import cut
+from trees import types as t
+from trees.budget import too_complex
+from trees.nodes import call, cast, interval, interval_parts, position, unnest
+from trees.own import own
 from values.bad_text import BadText
 from values.time.zone_words import meaning
 from values.time.zones import instant_of, zone_named

@@ -22,6 +22,8 @@ from sqlglot import exp
 
 from catalog_log.objects import Column, Item, MaterializedView, Reference, Relation, SparkText, View
 from journal.errors import InvalidUsage
+from lower.spark.lowering import printed, spark_sql, spark_tree
+from lower.spelled import NotSpelled, spelled
 from plan import relations as r
 from plan.asked_apart import asked_apart
 from plan.columns import has_subqueries
@@ -33,14 +35,12 @@ from plan.named_below import named_below
 from plan.nodes import walk
 from sql.algebra.queries import Columns, plan_over
 from sql.algebra.scope import NotPlanned
-from sql.algebra.spelled import NotSpelled, spelled
 from sql.binding.bind import Bound, bind_kept, cast_outputs, first_branch, name_of, real_tables
-from sql.forms.transpile import printed, spark_sql, spark_tree
 from sql.objects.called import Objects
 from sql.syntax import statements as st
 from sql.syntax.parse import parse
-from sql.trees.budget import DEPTH_MAX, bounded, check_expanded, surveyed, too_complex
-from sql.trees.nodes import copied, parse_spark, stand_in
+from trees.budget import DEPTH_MAX, bounded, check_expanded, surveyed, too_complex
+from trees.nodes import copied, parse_spark, stand_in
 from values.types import SqlType, parse_type
 
 log = logging.getLogger(__name__)
@@ -70,7 +70,7 @@ LOWERING_COSTS = 12
 
 
 @dataclass(frozen=True, eq=False)
-class _Unplanned:
+class Unplanned:
     """A bound tree that has no plan, and why.  Nobody changes it."""
 
     tree: exp.Expression
@@ -85,7 +85,7 @@ class _Lowered:
     reads: tuple[Item | None, ...]
     inlined: tuple[str, ...]
     text: str
-    query: r.Query | _Unplanned | None
+    query: r.Query | Unplanned | None
     """``None`` where it is not remembered any more."""
     nodes: int
 
@@ -118,7 +118,7 @@ def planned_query(view: View | MaterializedView, objects: Objects) -> r.Query | 
     if isinstance(view.query, SparkText):
         return TEXT_ALONE
     found = _held_query(view, objects)
-    return f"its query has no plan ({found.why})" if isinstance(found, _Unplanned) else found
+    return f"its query has no plan ({found.why})" if isinstance(found, Unplanned) else found
 
 
 def _bound_query(view: View, objects: Objects) -> exp.Expression | None:
@@ -126,10 +126,10 @@ def _bound_query(view: View, objects: Objects) -> exp.Expression | None:
     if isinstance(view.query, SparkText):
         return None
     found = _held_query(view, objects)
-    return copied(found.tree) if isinstance(found, _Unplanned) else spelled(found.relation, found.names)
+    return copied(found.tree) if isinstance(found, Unplanned) else spelled(found.relation, found.names)
 
 
-def _held_query(view: View | MaterializedView, objects: Objects) -> r.Query | _Unplanned:
+def _held_query(view: View | MaterializedView, objects: Objects) -> r.Query | Unplanned:
     found = _lowered_whole(view, objects)
     query = found.query
     if query is None:
@@ -218,18 +218,18 @@ def named_query(bound: Bound, columns: tuple[Column, ...], objects: Objects) -> 
     return _named(bound, columns, objects)[0]
 
 
-def _named(bound: Bound, columns: tuple[Column, ...], objects: Objects) -> tuple[str, r.Query | _Unplanned]:
+def _named(bound: Bound, columns: tuple[Column, ...], objects: Objects) -> tuple[str, r.Query | Unplanned]:
     """The same, and the plan that it is printed of."""
     tree = inline_views(bound.tree, bound.relations, objects)
     first = first_branch(tree)
     outputs = [(each.alias_or_name, column.stored_as) for each, column in zip(first.expressions, columns, strict=False)]
     if any(one != other for one, other in outputs):
         tree = _called(exp.Subquery(this=tree), outputs)
-    told, query = _planned_as(tree, {}, objects)
+    told, query = planned_as(tree, {}, objects)
     in_spark = spark_tree(told)
     surveyed(in_spark, ())  # as the gate before Spark does (controllers/compute/naming.py), of what is taken later
     text = printed(in_spark)
-    if isinstance(query, _Unplanned):
+    if isinstance(query, Unplanned):
         parse_spark(text)  # of which there is nothing else, so that is what the gate reads
         for node in tree.walk():  # its places in a statement that is not the reader's
             if node._meta is not None:
@@ -237,19 +237,14 @@ def _named(bound: Bound, columns: tuple[Column, ...], objects: Objects) -> tuple
     return text, query
 
 
-def as_planned(tree: exp.Expression, params: Mapping[int, SqlType], objects: Objects) -> exp.Expression:
-    """What the plan of ``tree`` says: nothing is left of how a query was written, and every engine is told what
-    operators see.  Itself where something in it is known as Spark's text alone, whose words mean what Spark means."""
-    told, _ = _planned_as(tree, params, objects)
-    return told
-
-
-def _planned_as(
+def planned_as(
     tree: exp.Expression, params: Mapping[int, SqlType], objects: Objects
-) -> tuple[exp.Expression, r.Query | _Unplanned]:
-    """``tree`` as its plan says it, and that plan."""
+) -> tuple[exp.Expression, r.Query | Unplanned]:
+    """What the plan of ``tree`` says, and that plan: nothing is left of how a query was written, and every engine is
+    told what operators see.  Itself, and why, where something in it is known as Spark's text alone, whose words mean
+    what Spark means, or has no plan."""
     if (columns := columns_read(tree, objects)) is None:
-        return tree, _Unplanned(tree, TEXT_ALONE)
+        return tree, Unplanned(tree, TEXT_ALONE)
     try:
         query = plan_over(tree, columns, params)
         relation = folded(inlined(query.relation))
@@ -259,7 +254,7 @@ def _planned_as(
         return spelled(relation, query.names), r.Query(relation, query.names)
     except (NotPlanned, NotSpelled) as why:
         log.info("a query is told as it was bound", extra={"why": str(why)})
-        return tree, _Unplanned(tree, str(why))
+        return tree, Unplanned(tree, str(why))
 
 
 def columns_read(tree: exp.Expression, objects: Objects) -> Columns | None:
@@ -365,7 +360,7 @@ def _lowered(view: View | MaterializedView, objects: Objects, texts: Mapping[str
         ) from error
 
 
-def _made(view: View | MaterializedView, objects: Objects) -> tuple[str, r.Query | _Unplanned]:
+def _made(view: View | MaterializedView, objects: Objects) -> tuple[str, r.Query | Unplanned]:
     return _named(bound_as(view, view_query(view), objects), view.columns, objects)
 
 
@@ -389,7 +384,7 @@ def bound_as(view: View | MaterializedView, query: exp.Expression, objects: Obje
 
 
 def _keep(
-    view: View | MaterializedView, objects: Objects, texts: Mapping[str, str], text: str, query: r.Query | _Unplanned
+    view: View | MaterializedView, objects: Objects, texts: Mapping[str, str], text: str, query: r.Query | Unplanned
 ) -> _Lowered:
     global _kept_chars
     lowered = _Lowered(view, *_reads(view, objects, texts), text, None, 0)
@@ -406,10 +401,10 @@ def _keep(
     return lowered
 
 
-def _remember(view_id: str, lowered: _Lowered, query: r.Query | _Unplanned) -> None:
+def _remember(view_id: str, lowered: _Lowered, query: r.Query | Unplanned) -> None:
     """Keep ``query`` with ``lowered``, if that is kept, instead of those that nobody asked for for longest."""
     global _kept_nodes
-    nodes = sum(1 for _ in (query.tree.walk() if isinstance(query, _Unplanned) else walk(query.relation)))
+    nodes = sum(1 for _ in (query.tree.walk() if isinstance(query, Unplanned) else walk(query.relation)))
     with _lock:
         if (before := _planned.get(view_id)) is not None:
             _forget_plan(before)

@@ -15,8 +15,8 @@ from catalog_log.objects import Definition, MaterializedView, Reference, Relatio
 from sql.binding.bind import folded, name_of, real_tables
 from sql.objects.identifiers import needs_quotes
 from sql.objects.names import ImageLike
-from sql.trees.nodes import stand_in
 from sql.views.kept_views import view_query
+from trees.nodes import stand_in
 
 
 def query_today(view: View | MaterializedView, image: ImageLike) -> exp.Expression:

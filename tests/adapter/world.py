@@ -37,7 +37,7 @@ from journal.aio import Bridge
 from journal.memory import MemoryCheckpointStore, MemoryTopic, MemoryTransport
 from oracle.checkpoints import Checkpoints
 from oracle.client import Oracle
-from sql.trees.nodes import data_type
+from trees.nodes import data_type
 from values.types import parse_type
 
 GENESIS = Genesis(FORMAT_VERSION, "env", "topic")

@@ -19,9 +19,9 @@ from catalog_log.records import DEFINITIONS_FROM, Proposal, encode_proposal
 from controllers.commands import STORAGE, compute
 from controllers.commands_log import decode, encode
 from journal.api import Entry
+from lower.spark.lowering import spark_sql
 from schemas import codec
 from sql.binding.bind import bind_query
-from sql.forms.transpile import spark_sql
 from sql.objects.called import Objects
 from sql.statements.ddl import plan_ddl
 from sql.statements.select import plan_select

@@ -15,8 +15,8 @@ from plan.relations import Query
 from sql.algebra.queries import plan_over
 from sql.algebra.scope import NotPlanned
 from sql.objects.called import Objects
-from sql.trees.budget import bounded
 from sql.views import kept_views
+from trees.budget import bounded
 
 ROWS = {
     "UPPER": "TM_UPPER_TEXT", "LOWER": "TM_LOWER_TEXT", "LENGTH": "TM_LENGTH_TEXT", "REVERSE": "TM_REVERSE_TEXT",

@@ -18,6 +18,9 @@ from controllers.compute.spark_text import parse, text
 from controllers.peeks.peek import Peek
 from journal.errors import InvalidUsage
 from journal.timestamps import CatalogTs
+from lower.spark.functions import LET_THROUGH
+from lower.spark.lowering import spark_tree
+from lower.spelled import NotSpelled, spelled
 from plan import relations as r
 from plan import scalars as s
 from plan.calls import aggregate, call, windowed
@@ -25,9 +28,6 @@ from plan.checked import check
 from plan.codec import decode, encode
 from plan.nodes import rewritten
 from plan.types import BOOL, BYTEA, FLOAT8, INT4, INT8, TEXT, Row
-from sql.algebra.spelled import NotSpelled, spelled
-from sql.forms.spark_functions import LET_THROUGH
-from sql.forms.transpile import spark_tree
 from tests.differential.ours import catalog
 from tests.differential.sides import lines
 from tests.plan.test_whole_corpus import DIFFERENTIAL, bound

@@ -12,8 +12,8 @@ from controllers.arrangements.residual import compile_residual
 from controllers.arrangements.tuples import NAN, canonical, parse_literal
 from controllers.peeks.peek_codec import value_in, value_out
 from journal.errors import InvalidUsage, TidemarkError
-from sql.statements.plans import LookupPlan
-from sql.trees.types import format_literal
+from lower.lookup.asked import Lookup
+from trees.types import format_literal
 from values.types import parse_type
 
 COLUMNS = [parse_type(t) for t in ("int4", "text", "numeric(10,2)", "float8", "bool", "date")]
@@ -134,7 +134,7 @@ def test_the_key_of_an_index_says_what_the_condition_would(column):
     everything = compile_residual(json.dumps({"filter": None, "project": project}), types)
     matched = 0
     for text, literal in literals:
-        plan = LookupPlan("u2", "u1", (("lit", text, literal),), {"project": project})
+        plan = Lookup("u2", "u1", (("lit", text, literal),), {"project": project})
         ((key,), _) = plan.filled((), {})
         by_key = arrangement.rows(0, [canonical(value_in(json.loads(json.dumps(value_out(key)))), kind)])
         condition = ["=", ["col", 0], ["lit", format_literal(key, parse_type(literal)), literal]]

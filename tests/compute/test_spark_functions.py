@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.errors import AnalysisException
 
-from sql.forms.spark_functions import SPARK_FUNCTIONS, SPARK_TABLE_FUNCTIONS, forbidden, lacking
+from lower.spark.functions import SPARK_FUNCTIONS, SPARK_TABLE_FUNCTIONS, forbidden, lacking
 
 pytestmark = pytest.mark.spark
 

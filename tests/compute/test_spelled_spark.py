@@ -8,13 +8,13 @@ import pytest
 from pyspark.errors import AnalysisException
 
 from controllers.compute.failures import of_spark
-from sql.forms.transpile import spark_sql
+from lower.spark.lowering import spark_sql
 from sql.objects.called import Objects
-from sql.trees.budget import bounded
-from sql.views.kept_views import as_planned, inline_views
+from sql.views.kept_views import inline_views, planned_as
 from tests.differential.ours import catalog, fill_spark
 from tests.differential.sides import lines
 from tests.plan.test_whole_corpus import DIFFERENTIAL, bound
+from trees.budget import bounded
 
 pytestmark = pytest.mark.spark
 
@@ -45,7 +45,7 @@ def differing(spark, asked: list[str]) -> list[str]:
         if made is None or made.constant:
             continue
         tree = inline_views(made.tree, made.relations, objects)
-        spelled = bounded(as_planned)(tree, made.params, objects)
+        spelled = bounded(planned_as)(tree, made.params, objects)[0]
         assert spelled is not tree, text
         compared += 1
         before, after = answer(spark, spark_sql(tree)), answer(spark, spark_sql(spelled))

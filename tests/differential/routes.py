@@ -41,10 +41,10 @@ from sql.statements.insert import stored
 from sql.statements.plans import SelectPlan
 from sql.statements.select import plan_select
 from sql.syntax.parse import parse
-from sql.trees.types import parse_literal
 from tests.differential.postgres import Answer, Refusal
 from tests.differential.worlds import Query, World, quoted
 from tests.sql.doubles import ddl, empty_image, names
+from trees.types import parse_literal
 from values.types import OID, SqlType, arrow_type, carried, parse_type
 
 Route = Callable[[Query], Answer | Refusal | None]

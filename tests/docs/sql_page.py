@@ -13,9 +13,9 @@ from adapter.duck.macros import SCALAR_MACROS, TABLE_MACROS
 from adapter.state.variables import KNOWN
 from adapter.system.typing.resolve import BY_NAME as SYSTEM_FUNCTIONS
 from functions.registry import OF_ARRAYS
-from sql.trees.types import shown
 from sql.typing.check import NAMED as BY_NAME
 from sql.typing.check_functions import KNOWN_ELSEWHERE, NAMED
+from trees.types import shown
 from values.types import SqlType
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -14,6 +14,7 @@ from adapter.execute.constants import VALUES_AT_ONCE_MAX, Constants
 from journal.errors import InvalidUsage
 from lower.duckdb import constants
 from lower.duckdb.lowering import for_duckdb
+from lower.spelled import spelled
 from plan import relations as r
 from plan import scalars as s
 from plan.calls import call
@@ -21,13 +22,12 @@ from plan.nodes import walk
 from plan.types import TEXT
 from sql.algebra.queries import plan_row
 from sql.algebra.scope import NotPlanned
-from sql.algebra.spelled import spelled
 from sql.statements.plans import SelectPlan, row_of
 from sql.statements.select import plan_select
 from sql.syntax.parse import parse
-from sql.trees.nodes import cast
-from sql.trees.types import INT4, NUMERIC
 from tests.sql.doubles import empty_image, names
+from trees.nodes import cast
+from trees.types import INT4, NUMERIC
 
 RELATIONS = CatalogRelations()
 

@@ -8,12 +8,12 @@ import pytest
 
 from lower.duckdb.decided import Undecided, decided
 from lower.duckdb.lowering import for_duckdb, text_of
+from lower.spelled import spelled
 from plan import relations as r
 from plan import scalars as s
 from plan.calls import aggregate, call
 from plan.types import INT4, TEXT
 from sql.algebra.queries import plan_over
-from sql.algebra.spelled import spelled
 from sql.binding.bind import bind_query
 from sql.syntax.parse import parse
 from tests.sql.doubles import ddl, empty_image, names

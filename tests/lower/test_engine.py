@@ -10,7 +10,7 @@ import pytest
 from journal.errors import InvalidUsage, Rejected, TidemarkError
 from lower.duckdb import engine as module
 from lower.duckdb.engine import Engine, Running, as_types
-from sql.trees.types import INT2, INT8
+from trees.types import INT2, INT8
 
 BYTES_MAX = 1 << 20
 

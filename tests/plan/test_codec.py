@@ -11,13 +11,13 @@ from plan.codec import _CLASSES, _forms, decode, encode
 from plan.relations import UNIT, Filter, Get, Kind, Project, Query, SetOp
 from plan.scalars import Call, Column, Literal, cast
 from plan.types import BOOL, INT4, ListOf, Row
-from sql.trees.budget import bounded
 from tests.differential.ours import catalog
 from tests.differential.routes import image_of
 from tests.differential.sides import lines as asked
 from tests.differential.worlds import Queries, world
 from tests.plan.test_whole_corpus import DIFFERENTIAL, bound
 from tests.seeds import seed_of_commit
+from trees.budget import bounded
 from values.types import SqlType
 
 GET = Get("u1", ("k", "v"), (Kind(INT4, False), Kind(SqlType("numeric", 10, 2), True)))

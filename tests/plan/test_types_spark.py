@@ -8,16 +8,16 @@ import pytest
 from pyspark.errors import AnalysisException
 from sqlglot import exp
 
+from lower.spark.lowering import spark_sql
 from plan.relations import Project
 from plan.scalars import Aggregate, Call, Scalar
 from plan.types import NOTHING, NUMBER, SPAN, Type, list_of, row_of
 from sql.algebra.queries import plan_query
-from sql.forms.transpile import spark_sql
-from sql.trees.budget import bounded
-from sql.trees.nodes import Ordinality
 from tests.differential.ours import TABLES, catalog
 from tests.differential.sides import lines
 from tests.plan.test_whole_corpus import bound
+from trees.budget import bounded
+from trees.nodes import Ordinality
 from values.types import SqlType, parse_type, spark_type
 
 pytestmark = pytest.mark.spark

@@ -17,13 +17,13 @@ from plan.text import lines
 from sql.binding.bind import Bound, bind_query
 from sql.syntax import statements as st
 from sql.syntax.parse import parse
-from sql.trees.budget import bounded
 from tests.differential.ours import catalog
 from tests.differential.routes import image_of
 from tests.differential.sides import lines as asked
 from tests.differential.worlds import Queries, world
 from tests.seeds import seed_of_commit
 from tests.sql.doubles import names
+from trees.budget import bounded
 from values.types import carried
 
 DIFFERENTIAL = Path(__file__).parents[1] / "differential"

@@ -53,7 +53,7 @@ def test_a_node_knows_its_parents_for_as_long_as_somebody_holds_them():
 
 def test_constants_of_the_library_are_read_as_they_are():
     made = exp.Add(this=exp.Literal.number(1), expression=exp.Literal.number(2))
-    from sql.trees.acyclic import _SLOT
+    from trees.acyclic import _SLOT
 
     _SLOT.__set__(made.this, made)  # as a node that was made before
     assert made.this.parent is made

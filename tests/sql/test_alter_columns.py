@@ -24,9 +24,9 @@ from sql.statements.ddl_not_null import first_half, second_half, undone
 from sql.statements.insert import plan_insert
 from sql.statements.select import plan_select
 from sql.syntax.parse import parse
-from sql.trees.nodes import parse_spark
 from sql.views.kept_views import spark_query
 from tests.sql.doubles import apply, ddl, empty_image, names
+from trees.nodes import parse_spark
 
 SCRIPT = (
     "create table t (id int, a text, b numeric(10,2) default 1.5 not null, c int)",

@@ -16,10 +16,10 @@ from sql.statements.select import plan_select
 from sql.syntax import statements as st
 from sql.syntax import tokens
 from sql.syntax.parse import parse
-from sql.trees.budget import DEPTH_MAX, FRAMES, OPERATORS_MAX
 from sql.typing.keys import compared
 from tests.differential.ours import Ours
 from tests.sql.doubles import ddl, empty_image, names
+from trees.budget import DEPTH_MAX, FRAMES, OPERATORS_MAX
 from values.types import SqlType
 
 IMAGE = ddl(empty_image(), "create table t (id int, a int, n text)", "create index on t (n)")

@@ -13,8 +13,8 @@ from journal.errors import InvalidUsage
 from sql.statements.insert import stored
 from sql.statements.select import plan_select
 from sql.syntax.parse import parse
-from sql.trees.types import NUMERIC, alternative, arithmetic, common
 from tests.sql.doubles import ddl, empty_image, names, shop
+from trees.types import NUMERIC, alternative, arithmetic, common
 
 
 def numbers():

@@ -8,8 +8,8 @@ import pytest
 from sqlglot import exp
 
 from journal.errors import InvalidUsage
+from lower.spark.lowering import spark_sql
 from sql.binding.bind import bind_query
-from sql.forms.transpile import spark_sql
 from sql.objects.called import Objects
 from sql.statements.plans import SelectPlan
 from sql.statements.select import plan_select

@@ -10,8 +10,8 @@ import sqlglot
 from sqlglot import exp
 
 from journal.errors import InvalidUsage
+from lower.spark.lowering import spark_sql
 from sql.binding.bind import bind_query
-from sql.forms.transpile import spark_sql
 from sql.objects.called import Objects
 from sql.statements.select import plan_select
 from sql.syntax.parse import parse

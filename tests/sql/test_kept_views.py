@@ -13,16 +13,16 @@ from catalog_log.model import Schema
 from catalog_log.objects import Column, Definition, MaterializedView, Reference, SparkText, View
 from journal.errors import InvalidUsage
 from lower.duckdb.lowering import for_duckdb, text_of
-from sql.algebra.spelled import spelled
+from lower.spark.lowering import spark_sql
+from lower.spelled import spelled
 from sql.binding.bind import bind_query
-from sql.forms.transpile import spark_sql
 from sql.objects.called import Objects
 from sql.objects.watched import TooLongHere, Watched
 from sql.statements.ddl import plan_ddl
 from sql.statements.select import plan_select
 from sql.syntax.parse import parse
 from sql.views import kept_views
-from sql.views.kept_views import as_planned, inline_views, planned_query, spark_query
+from sql.views.kept_views import inline_views, planned_as, planned_query, spark_query
 from tests.sql.doubles import apply, ddl, names, shop
 
 VIEWS = (
@@ -230,9 +230,9 @@ def test_what_is_known_as_sparks_text_is_told_as_it_is(monkeypatch) -> None:
     objects = Objects(lambda object_id: kept if object_id == kept.id else image.item(object_id))
     bound = bind_query(parse("select name from v where id = 1").ast, image, names())
     tree = inline_views(bound.tree, {kept.id: kept}, objects)
-    assert as_planned(tree, {}, objects) is tree and "`u1` AS `i`" in spark_sql(tree)
+    assert planned_as(tree, {}, objects)[0] is tree and "`u1` AS `i`" in spark_sql(tree)
     monkeypatch.setattr(kept_views, "_TEXT_ALONE", "noted otherwise")
-    assert as_planned(tree, {}, objects) is not tree
+    assert planned_as(tree, {}, objects)[0] is not tree
 
 
 def test_views_are_put_into_joins_in_brackets_wherever_they_stand() -> None:

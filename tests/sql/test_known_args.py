@@ -12,7 +12,7 @@ from sql.binding.known_args import known_args
 from sql.statements.select import plan_select
 from sql.syntax.parse import parse
 from tests.differential.ours import catalog
-from tests.sql.doubles import ddl, names
+from tests.sql.doubles import names
 
 QUERIES = Path(__file__).parent.parent / "differential" / "queries.txt"
 
@@ -82,24 +82,3 @@ def test_a_query_in_which_more_is_said_than_is_read_is_refused():
             taken.append(f"{what} in {node.sql('postgres')}")
     assert asked > 150
     assert taken == []
-
-
-def test_a_lookup_is_made_only_of_what_is_known():
-    image = ddl(catalog(), "create index on t (id)")
-    text = (
-        "select id, a + 1 as b, -3 as c from t as q where (id = 1 or not x is null) and a in (1, 2) "
-        "and b between 1 and 2 and d < '2020-01-01'::date order by 1 desc limit 3 offset 1"
-    )
-    aggregates = "select count(*), count(a), min(a), max(b), sum(a) from t where x is not null and id = $1"
-    from sql.binding.bind import bind_query
-    from sql.statements import lookup_plan
-
-    asked = 0
-    for each in (text, aggregates):
-        bound = bind_query(parse(each).ast, image, names())
-        assert lookup_plan.plan_lookup(bound.tree, bound.params, image, names()) is not None
-        known = lambda kind: lookup_plan._KNOWN.get(kind, frozenset(kind.arg_types))  # noqa: E731
-        for changed, what, _ in strange(known, iter([bound.tree])):
-            assert lookup_plan.plan_lookup(changed, bound.params, image, names()) is None, what
-            asked += 1
-    assert asked > 60

@@ -17,10 +17,10 @@ from catalog_log.objects import Index, View
 from sql.statements.select import plan_select
 from sql.syntax import statements as st
 from sql.syntax.parse import parse
-from sql.trees.budget import OPERATORS_MAX
 from tests.sql.doubles import names
 from tests.sql.test_stories import STORIES, rich_shop
 from tests.sql.test_zones import SAME
+from trees.budget import OPERATORS_MAX
 from values.types import arrow_type, parse_type
 
 pytestmark = pytest.mark.spark

@@ -12,8 +12,8 @@ from sql.statements.select import plan_select
 from sql.syntax.parse import parse, split
 from sql.syntax.to_tree import parse_tokens
 from sql.syntax.tokens import tokenize
-from sql.trees.types import TEXT
 from tests.sql.doubles import names, shop
+from trees.types import TEXT
 
 OPERATORS = "+ - * / % ^ | & # < > = <> != <= >= || << >> ~ !~ ~* !~* @> <@ && -> ->> #> #>> ? ?| ?&".split()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from journal.errors import InvalidUsage
-from sql.forms.regex import java_replacement, re2_replacement, read_regex, read_similar
+from lower.forms.regex import java_replacement, re2_replacement, read_regex, read_similar
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,11 @@ from controllers.compute.naming import refused
 from controllers.compute.spark_text import parse
 from functions.registry import OWN
 from lower.duckdb.forms import FORMS
-from sql.forms.functions import AGGREGATE_NODES, WITHOUT_ARGUMENTS
-from sql.forms.spark_forms import BUILT, SPARK
-from sql.forms.spark_functions import SPARK_FUNCTIONS
+from lower.spark.forms import BUILT, SPARK
+from lower.spark.functions import SPARK_FUNCTIONS
 from tests.differential.ours import Ours
 from tests.differential.sides import lines
+from trees.functions import AGGREGATE_NODES, WITHOUT_ARGUMENTS
 
 DIFFERENTIAL = Path(__file__).resolve().parents[1] / "differential"
 GRAMMAR = frozenset(

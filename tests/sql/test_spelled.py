@@ -16,6 +16,8 @@ from controllers.compute.operators.process import Process
 from controllers.compute.operators.small import Small, told
 from journal.errors import TidemarkError
 from lower.duckdb.lowering import for_duckdb, text_of
+from lower.spark.lowering import spark_sql
+from lower.spelled import NotSpelled, spelled
 from plan import relations as r
 from plan import scalars as s
 from plan.calls import aggregate, call
@@ -23,12 +25,9 @@ from plan.columns import outer_columns, over, own_columns, placed, replaced
 from plan.nodes import Node, walk
 from plan.types import FLOAT8, INT4, INT8, TEXT
 from sql.algebra.queries import plan_query
-from sql.algebra.spelled import NotSpelled, spelled
 from sql.binding.bind import Bound, bind_query
-from sql.forms.transpile import spark_sql
 from sql.syntax import statements as st
 from sql.syntax.parse import parse
-from sql.trees.budget import bounded
 from tests.differential.ours import ROWS, TABLES, catalog
 from tests.differential.routes import image_of, table_of
 from tests.differential.sides import lines
@@ -36,6 +35,7 @@ from tests.differential.worlds import Queries, world
 from tests.plan.test_whole_corpus import DIFFERENTIAL
 from tests.seeds import seed_of_commit
 from tests.sql.doubles import names
+from trees.budget import bounded
 from values.types import arrow_type, carried, parse_type
 
 # -- plans that are the same ------------------------------------------------------------------------------------------

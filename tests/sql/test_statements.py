@@ -19,11 +19,11 @@ from sql.statements.insert import plan_insert
 from sql.statements.select import plan_select
 from sql.syntax import statements as st
 from sql.syntax.parse import parse, split
-from sql.trees.errors import untold
 from tests.foreign_words import foreign_words
 from tests.seeds import new_seed
 from tests.sql.doubles import apply, ddl, empty_image, names
 from tests.statements import Statements
+from trees.errors import untold
 
 EVERYDAY = 250
 FIXED_SEED = 104

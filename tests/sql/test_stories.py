@@ -12,7 +12,7 @@ import pytest
 
 from catalog_log import records
 from journal.errors import TidemarkError
-from sql.forms.transpile import spark_sql
+from lower.spark.lowering import spark_sql
 from sql.objects.called import Objects
 from sql.statements.changes import plan_change
 from sql.statements.ddl import plan_ddl

@@ -12,7 +12,7 @@ from sql.syntax import parse as parsing
 from sql.syntax import statements as st
 from sql.syntax import stretches
 from sql.syntax.parse import parse, split
-from sql.trees import budget
+from trees import budget
 
 VALUES = some.sampled_from(
     ("1", "-2", "0", "007", "1.5", "-0.25", "'x'", "'it''s'", "''", "'a or b = 1 or c'", "'1, 2, 3'", "'\\'", "$1",

@@ -1,4 +1,4 @@
-"""Walks through trees give what the library's own give (``sql/trees/walking.py``)."""
+"""Walks through trees give what the library's own give (``trees/walking.py``)."""
 
 from __future__ import annotations
 

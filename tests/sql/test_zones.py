@@ -11,18 +11,18 @@ from adapter.duck.catalog_relations import CatalogRelations
 from functions.aggregates import BY_NAME
 from functions.row import ANY
 from journal.errors import InvalidUsage, TidemarkError
-from sql.forms.functions import AGGREGATE_NODES, WITHOUT_ARGUMENTS
 from sql.statements.ddl import plan_ddl
 from sql.statements.insert import plan_insert
 from sql.statements.plan_cache import PlanCache
 from sql.statements.select import plan_select
 from sql.syntax import statements as st
 from sql.syntax.parse import parse
-from sql.trees import types as t
 from sql.typing import check_functions, zones
 from sql.typing.casts import castable
 from sql.typing.signatures import Signature
 from tests.sql.doubles import ddl, empty_image, names
+from trees import types as t
+from trees.functions import AGGREGATE_NODES, WITHOUT_ARGUMENTS
 from values.types import SqlType
 
 BERLIN = names(zone="Europe/Berlin")

@@ -20,7 +20,7 @@ def micros(*parts: int) -> int:
 
 
 def test_no_zone_changes_its_clocks_so_that_sparks_form_is_wrong():
-    """``TM_TO_UTC`` (:mod:`sql.forms.spark_forms`) around every change of every zone, reckoned as Java does it."""
+    """``TM_TO_UTC`` (:mod:`lower.spark.forms`) around every change of every zone, reckoned as Java does it."""
     wrong, asked, seen = [], 0, set()
     for name in sorted(available_timezones()):
         zone, kept = zones.zone_named(name), _zoneinfo.ZoneInfo.no_cache(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from sql.binding.prepare_tree import figure_name
-from sql.forms.functions import display_name
+from trees.functions import display_name
 
 _WORDS: dict[type[exp.Expression], str] = {
     exp.CurrentUser: "current_user", exp.SessionUser: "session_user", exp.CurrentCatalog: "current_catalog",

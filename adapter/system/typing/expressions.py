@@ -18,8 +18,8 @@ from adapter.system.typing.resolve import function, operator
 from adapter.system.typing.scope import Scope
 from adapter.system.typing.types import PgType
 from journal.errors import InvalidUsage
-from sql.trees.errors import mismatch, no_column, no_function, no_operator, no_schema, unsupported
-from sql.trees.nodes import position, unnest
+from trees.errors import mismatch, no_column, no_function, no_operator, no_schema, unsupported
+from trees.nodes import position, unnest
 
 if TYPE_CHECKING:
     from adapter.system.typing.queries import Typer

@@ -19,8 +19,8 @@ from adapter.system.typing.expressions import RULES, TYPED, call
 from adapter.system.typing.scope import Columns, Scope, joined
 from adapter.system.typing.types import PgType
 from journal.errors import InvalidUsage
-from sql.trees.errors import mismatch, no_relation, unsupported
-from sql.trees.nodes import position, unnest
+from trees.errors import mismatch, no_relation, unsupported
+from trees.nodes import position, unnest
 
 Found = Callable[[exp.Table], tuple[str, str] | None]
 """The schema and name of the system relation that a table means."""

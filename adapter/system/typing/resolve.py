@@ -11,7 +11,7 @@ from adapter.system.typing.signatures import FUNCTIONS, OPERATORS
 from adapter.system.typing.types import ROWS, array_of, becomes, by_head, common, element_of, shown
 from adapter.system.typing.types import PgType as T
 from journal.errors import InvalidUsage
-from sql.trees.errors import no_function, no_operator
+from trees.errors import no_function, no_operator
 
 ARGUMENTS_MAX = 100
 """Of one call, as in Postgres (``FUNC_MAX_ARGS``)."""

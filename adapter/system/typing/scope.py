@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from adapter.system.typing.types import PgType
 from journal.errors import InvalidUsage
-from sql.trees.errors import ambiguous, no_column, no_from_entry
+from trees.errors import ambiguous, no_column, no_from_entry
 
 Columns = tuple[tuple[str, PgType], ...]
 

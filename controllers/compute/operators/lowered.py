@@ -10,12 +10,12 @@ from sqlglot import exp
 from controllers.compute.naming import name_relations, over_plan
 from controllers.compute.operators.small import Told, told
 from journal.errors import InvalidUsage
+from lower.spark.lowering import spark_sql, spark_tree
+from lower.spelled import NotSpelled, spelled
 from plan import relations as r
 from plan.nodes import walk
-from sql.algebra.spelled import NotSpelled, spelled
-from sql.forms.transpile import spark_sql, spark_tree
-from sql.trees.budget import bounded
-from sql.trees.nodes import parse_spark
+from trees.budget import bounded
+from trees.nodes import parse_spark
 
 
 class Lowered:

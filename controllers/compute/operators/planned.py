@@ -12,7 +12,7 @@ from journal.errors import InvalidUsage
 from plan import relations as r
 from plan import scalars as s
 from plan.slices import Slices, slices
-from sql.trees.budget import bounded
+from trees.budget import bounded
 from values.types import SqlType
 
 

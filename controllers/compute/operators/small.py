@@ -18,9 +18,9 @@ from lower.duckdb.decided import Undecided, decided
 from lower.duckdb.gate import plain_words
 from lower.duckdb.long_texts import FUNCTIONS as LONG_TEXTS
 from lower.duckdb.lowering import for_duckdb, joins, text_of
+from lower.spelled import NotSpelled, spelled
 from plan import relations as r
-from sql.algebra.spelled import NotSpelled, spelled
-from sql.trees.budget import bounded
+from trees.budget import bounded
 
 TOLD_SPARK = "the cluster's gear is spark"
 """Of what would not have to go there."""

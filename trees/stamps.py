@@ -11,7 +11,7 @@ from weakref import ref
 
 from sqlglot import exp
 
-from sql.trees.acyclic import put_above
+from trees.acyclic import put_above
 
 _new = object.__new__
 

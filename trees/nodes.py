@@ -10,9 +10,9 @@ import sqlglot
 from sqlglot import exp
 
 from journal.errors import InvalidUsage
-from sql.trees.budget import bounded, surveyed
-from sql.trees.errors import syntax
-from sql.trees.types import INTERVAL, TEXT, WIDE, format_literal, parse_literal
+from trees.budget import bounded, surveyed
+from trees.errors import syntax
+from trees.types import INTERVAL, TEXT, WIDE, format_literal, parse_literal
 from values.datatypes.registry import DATATYPES
 from values.datatypes.times import PARTS
 from values.time.intervals import as_interval
@@ -141,7 +141,7 @@ class Ordinality(exp.Expression, exp.Func):
 
 
 def call(name: str, *arguments: exp.Expression) -> exp.Anonymous:
-    """``name(arguments)`` of copies: a function of Spark's, or a form of :mod:`sql.forms.spark_forms`."""
+    """``name(arguments)`` of copies: a function of Spark's, or a form of :mod:`lower.spark.forms`."""
     return exp.Anonymous(this=name, expressions=[each.copy() for each in arguments])
 
 
@@ -270,7 +270,7 @@ def swap(node: exp.Expression, made: exp.Expression) -> None:
 
 @bounded
 def parse_spark(text: str) -> exp.Expression:
-    """A text printed as Spark SQL.  Raises ``SqlglotError``; 54001 beyond the bounds of :mod:`sql.trees.budget`."""
+    """A text printed as Spark SQL.  Raises ``SqlglotError``; 54001 beyond the bounds of :mod:`trees.budget`."""
     tree = sqlglot.parse_one(text, read="spark")
     surveyed(tree, ())
     return tree

@@ -10,12 +10,12 @@ from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 
 from journal.errors import InvalidUsage
-from sql.forms.spark_forms import written_out
-from sql.forms.window_numbers import NUMBERED, numbered
-from sql.trees.budget import bounded
-from sql.trees.errors import out_of_range, unsupported
-from sql.trees.nodes import cast, copied, data_type, literal, swap
-from sql.trees.types import INTERVAL, NUMERIC, numeric_text, parse_literal
+from lower.spark.forms import written_out
+from lower.spark.window_numbers import NUMBERED, numbered
+from trees.budget import bounded
+from trees.errors import out_of_range, unsupported
+from trees.nodes import cast, copied, data_type, literal, swap
+from trees.types import INTERVAL, NUMERIC, numeric_text, parse_literal
 from values.numeric.numerics import shown
 from values.types import SqlType
 

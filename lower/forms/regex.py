@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from journal.errors import InvalidUsage
-from sql.trees.errors import unsupported
+from trees.errors import unsupported
 
 REPEAT_MAX, REPEAT_DIGITS = 255, 3
 """Postgres's DUPMAX, and its digits: Python converts no text of more than 4,300."""

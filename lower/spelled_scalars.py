@@ -15,9 +15,9 @@ from sqlglot import exp
 from plan import scalars as s
 from plan.relations import Relation
 from plan.types import BOOL, BYTEA, NOTHING, SPAN, TEXT, Type, fields_of, is_float, is_number, of_number
-from sql.algebra.kinds import AGGREGATES, CALLS, CallOf
-from sql.trees.budget import OPERATORS
-from sql.trees.nodes import cast, copied
+from trees.budget import OPERATORS
+from trees.kinds import AGGREGATES, CALLS, CallOf
+from trees.nodes import cast, copied
 from values.types import SqlType
 
 

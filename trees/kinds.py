@@ -7,7 +7,7 @@ from typing import NamedTuple
 from sqlglot import exp
 
 from functions.aggregates import ENGINES
-from sql.forms.functions import AGGREGATE_NODES, WITHOUT_ARGUMENTS
+from trees.functions import AGGREGATE_NODES, WITHOUT_ARGUMENTS
 
 
 class CallOf(NamedTuple):

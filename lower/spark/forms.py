@@ -16,12 +16,12 @@ from sqlglot import exp
 
 from functions.registry import SPARK_FORMS
 from functions.row import within
-from sql.forms.array_forms import SPARK_ARRAYS
-from sql.forms.common_forms import COMMON
-from sql.forms.filling import Build, expand, filled, null_text, string
-from sql.forms.regex_forms import SPARK_REGEXES
-from sql.forms.time_formats import spark_format
-from sql.trees.nodes import Ordinality, call, cast, copied
+from lower.forms.array_forms import SPARK_ARRAYS
+from lower.forms.common_forms import COMMON
+from lower.forms.filling import Build, expand, filled, null_text, string
+from lower.forms.regex_forms import SPARK_REGEXES
+from lower.forms.time_formats import spark_format
+from trees.nodes import Ordinality, call, cast, copied
 from values.limits import VALUE_BYTES_MAX
 from values.types import SqlType
 

@@ -22,16 +22,16 @@ from itertools import count
 
 from sqlglot import exp
 
+from lower.spelled_scalars import NotSpelled, Scope, Spelling, identifier, ordered, taken
 from plan import relations as r
 from plan import scalars as s
 from plan.calls import is_definite
 from plan.columns import moved, names_outside, outer_columns, own_columns
 from plan.nodes import Node, walk
 from plan.types import NOTHING, is_integer
-from sql.algebra.spelled_scalars import NotSpelled, Scope, Spelling, identifier, ordered, taken
-from sql.forms.functions import is_aggregate
-from sql.trees.budget import bounded
-from sql.trees.nodes import Ordinality, copied
+from trees.budget import bounded
+from trees.functions import is_aggregate
+from trees.nodes import Ordinality, copied
 
 __all__ = ["NotSpelled", "spelled"]
 
@@ -52,7 +52,7 @@ def spelled(relation: r.Relation, names: Sequence[str] | None = None) -> exp.Exp
     try:
         return speller.finished(speller.of(relation, None), names)
     finally:
-        del speller.scalars  # or it and they would hold each other (:mod:`sql.trees.acyclic`)
+        del speller.scalars  # or it and they would hold each other (:mod:`trees.acyclic`)
 
 
 class _Stage(IntEnum):

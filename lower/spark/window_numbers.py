@@ -10,10 +10,10 @@ from __future__ import annotations
 from sqlglot import exp
 
 from journal.errors import InvalidUsage
-from sql.forms.functions import display_name
-from sql.trees import types as t
-from sql.trees.errors import unsupported
-from sql.trees.nodes import cast, constant, position, swap
+from trees import types as t
+from trees.errors import unsupported
+from trees.functions import display_name
+from trees.nodes import cast, constant, position, swap
 
 _NUMBERS: dict[type[exp.Expression], tuple[str, str | None]] = {
     exp.Ntile: ("this", "22014"),

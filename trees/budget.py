@@ -17,8 +17,8 @@ from sqlglot import exp
 from sqlglot.expressions.core import COLUMN_PARTS
 
 from journal.errors import InvalidUsage
-from sql.trees.stamps import pair
-from sql.trees.unwritten import Items, Kept
+from trees.stamps import pair
+from trees.unwritten import Items, Kept
 
 DEPTH_MAX = 300
 """Levels of a tree.  The deepest of Postgres's own regression tests, and of what sqlsmith makes, have some 40."""

@@ -9,8 +9,8 @@ import sqlglot
 from sqlglot import exp
 
 from functions.registry import OWN
-from sql.trees.errors import unsupported
-from sql.trees.nodes import copied
+from trees.errors import unsupported
+from trees.nodes import copied
 
 Build = Callable[..., exp.Expression]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from functions.registry import OWN
-from sql.trees.nodes import cast
+from trees.nodes import cast
 
 
 def own(name: str, *arguments: exp.Expression) -> exp.Expression:

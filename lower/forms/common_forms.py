@@ -1,4 +1,4 @@
-"""Forms that both engines understand word for word; see :mod:`sql.forms.spark_forms`, whose terms these are.
+"""Forms that both engines understand word for word; see :mod:`lower.spark.forms`, whose terms these are.
 
 The in-process engine says ``error`` where Spark says ``RAISE_ERROR``, and nothing else differs.
 """
@@ -20,7 +20,7 @@ COMMON: Mapping[str, tuple[str, str]] = {
         "ELSE SUBSTRING(:x, 1, CAST(CAST(:s AS BIGINT) + :n - 1 AS INT)) END",
     ),
     "TM_SUBSTR_FROM": ("x s", "CASE WHEN :s < 1 THEN :x ELSE SUBSTRING(:x, :s) END"),
-    "TM_SERIES_END": (  # an argument of what makes the list, not a CASE around it: see `sql.forms.spark_forms`
+    "TM_SERIES_END": (  # an argument of what makes the list, not a CASE around it: see `lower.spark.forms`
         "a b s",
         "CASE WHEN (CAST(:b AS DOUBLE) - CAST(:a AS DOUBLE)) / NULLIF(CAST(:s AS DOUBLE), 0) "
         f">= {SERIES_MAX} THEN RAISE_ERROR('tm:54000:{TOO_MANY}') ELSE :b END",

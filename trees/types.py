@@ -13,7 +13,7 @@ from datetime import datetime
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 
 from journal.errors import InvalidUsage
-from sql.trees.errors import ambiguous_operator, bad_text, no_operator, out_of_range
+from trees.errors import ambiguous_operator, bad_text, no_operator, out_of_range
 from values.bad_text import BadText
 from values.blanks import BLANKS
 from values.datatypes.registry import CASTS

@@ -1,7 +1,7 @@
 """What each engine is told of a function of regular expressions: one form a function, for Spark and in process.
 
 A pattern, its flags and what is put in a match's place are constants by then.  The form reads the pattern as Postgres
-does (:mod:`sql.forms.regex`) and says the same of both engines; what they say otherwise is an :class:`Engine`.
+does (:mod:`lower.forms.regex`) and says the same of both engines; what they say otherwise is an :class:`Engine`.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from functools import partial
 from sqlglot import exp
 
 from functions.row import within
-from sql.forms.filling import Build, filled, null_text, string
-from sql.forms.regex import Regex, java_replacement, re2_replacement, read_regex, read_similar
-from sql.trees.errors import unsupported
-from sql.trees.nodes import call
+from lower.forms.filling import Build, filled, null_text, string
+from lower.forms.regex import Regex, java_replacement, re2_replacement, read_regex, read_similar
+from trees.errors import unsupported
+from trees.nodes import call
 from values.limits import VALUE_BYTES_MAX
 
 _REFERENCE = re.compile(r"\\[1-9&]")

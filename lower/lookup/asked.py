@@ -1,0 +1,75 @@
+"""A lookup as a plan keeps it: which index is asked, for which key, what is done with the rows that it finds.  Pure.
+
+What is done with them is in the portable form that ``controllers/arrangements/residual.py`` evaluates, with a place for
+each parameter.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+
+from trees.nodes import rounded
+from trees.types import format_literal, parse_literal
+from values.scalars import single
+from values.types import SqlType, parse_type
+
+PARAMETERS = ("param", "cast")
+"""A parameter as it is, and one that a cast gives its scale."""
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """A lookup in the portable form, with ``["param", n, type]`` where a parameter will be, or ``["cast", n, type]``
+    where it is rounded to the type.
+
+    ``key`` are expressions (``lit`` or ``param``) for the leading columns of the index.
+    """
+
+    index_id: str
+    relation_id: str
+    key: tuple[tuple[object, ...], ...]
+    residual: Mapping[str, object]
+
+    def filled(self, params: Sequence[object | None], types: Mapping[int, SqlType]) -> tuple[tuple[object, ...], str]:
+        """``(key values, residual text)`` for one execution."""
+        key = tuple([_key_value(part, params) for part in self.key])
+        return key, self._fixed or json.dumps(_fill(self.residual, params))
+
+    @cached_property
+    def _fixed(self) -> str | None:
+        """The residual's text where no parameter is in it: then it is the same for every execution."""
+        return None if _has_param(self.residual) else json.dumps(_fill(self.residual, ()))
+
+
+def _key_value(part: Sequence[object], params: Sequence[object | None]) -> object:
+    if part[0] in PARAMETERS:
+        value = params[part[1] - 1]
+        if part[0] == "cast" and value is not None:
+            return rounded(Decimal(value), parse_type(part[2]))
+        return single(value) if part[2] == "float4" and value is not None else value
+    return None if part[1] is None else parse_literal(part[1], parse_type(part[2]))
+
+
+def _has_param(node: object) -> bool:
+    if isinstance(node, (list, tuple)):
+        return (len(node) == 3 and node[0] in PARAMETERS) or any(map(_has_param, node))
+    return isinstance(node, Mapping) and any(map(_has_param, node.values()))
+
+
+def _fill(node: object, params: Sequence[object | None]) -> object:
+    if isinstance(node, (list, tuple)):
+        if len(node) == 3 and node[0] in PARAMETERS:
+            value = params[node[1] - 1]
+            if node[2] == "integer":
+                return None if value is None else int(value)
+            if node[0] == "cast" and value is not None:
+                value = rounded(Decimal(value), parse_type(node[2]))
+            return ["lit", None if value is None else format_literal(value, parse_type(node[2])), node[2]]
+        return [_fill(each, params) for each in node]
+    if isinstance(node, Mapping):
+        return {key: _fill(each, params) for key, each in node.items()}
+    return node
