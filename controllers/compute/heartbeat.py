@@ -1,9 +1,10 @@
 """Whether Spark still does what it is asked: a job of one row now and then, and the JVM itself.
 
-Promises: a JVM that ended, a Spark that stopped by itself (its master removed it, or let it in nowhere), and one that
-does not finish a job though nothing keeps it from running (its scheduler's thread died and the process lives on: then
-every read and tick waits for ever), are told to ``on_dead`` once, soon.  If the
-process is still there ``GRACE_S`` later, it is ended: whoever would end it may be waiting for that very Spark.
+Promises: a JVM that ended, a Spark that stopped by itself (its master removed it, or let it in nowhere), one that has
+no executor left (its master was started anew and knows nothing of it), and one that does not finish a job though
+nothing keeps it from running (its scheduler's thread died and the process lives on: then every read and tick waits for
+ever), are told to ``on_dead`` once, soon.  If the process is still there ``GRACE_S`` later, it is ended: whoever would
+end it may be waiting for that very Spark.
 """
 
 from __future__ import annotations
@@ -33,6 +34,12 @@ BUSY_S_MAX = 900.0
 """A beat gets the next slot that is free, so it waits only while every slot has a task that was there before: hydrating
 a large view takes minutes.  Of tasks that were lost with the scheduler Spark says for ever that they run."""
 
+ALONE_S_MAX = 120.0
+"""A beat that waits for so long while Spark has no executor at all, twice as long as a master waits for a worker
+(``spark.worker.timeout``): a master that was started anew without its memory tells workers to end the executors of an
+application that it does not know, and never gives it others.  A new session asks for some; where a cluster has none to
+give, it waits as this one does."""
+
 OUT_OF_MEMORY = (3, 52)
 """Exit codes of a JVM that found none: by the option ``ExitOnOutOfMemoryError``, and Spark's own
 (``SparkExitCode.OOM``), where Java's libraries say so before the machine does."""
@@ -47,13 +54,14 @@ GRACE_S = 20.0
 
 class Spark(NamedTuple):
     """What is asked.  ``beat`` runs a job and returns when it is done; ``idle`` says whether there is a slot for one,
-    ``stopped`` whether Spark gave up by itself; all three may hang.  ``exit_code`` gives the code of a JVM that
-    ended."""
+    ``stopped`` whether Spark gave up by itself, ``alone`` whether it has no executor; all four may hang.  ``exit_code``
+    gives the code of a JVM that ended."""
 
     beat: Callable[[], None]
     idle: Callable[[], bool]
     exit_code: Callable[[], int | None]
     stopped: Callable[[], bool] = lambda: False
+    alone: Callable[[], bool] = lambda: False
 
 
 class SparkEnded(Unavailable):
@@ -90,6 +98,7 @@ class Heartbeat:
         self._closed = threading.Event()
         self._asked_at: float | None = None
         self._idle_since: float | None = None
+        self._alone_since: float | None = None
         self._looking_since: float | None = None
         self._gave_up = False
         self.beats = 0
@@ -106,7 +115,7 @@ class Heartbeat:
 
     def _ask(self) -> None:
         while not self._closed.wait(BEAT_S):
-            self._idle_since, self._asked_at = None, self._clock()
+            self._idle_since, self._alone_since, self._asked_at = None, None, self._clock()
             try:
                 self._spark.beat()
             except Exception as error:
@@ -123,16 +132,18 @@ class Heartbeat:
                 self._gave_up = self._spark.stopped()
                 if asked_at is None or self._gave_up:
                     continue
-                idle = self._spark.idle()
+                idle, alone = self._spark.idle(), self._spark.alone()
             except Exception as error:
                 log.warning("spark does not say what it runs", extra={"why": str(error)[:300]})
                 continue
             finally:
                 self._looking_since = None
-            if not idle:
-                self._idle_since = None
-            elif self._idle_since is None and self._asked_at == asked_at:
-                self._idle_since = self._clock()
+            if self._asked_at == asked_at:
+                self._idle_since = self._since(self._idle_since) if idle else None
+                self._alone_since = self._since(self._alone_since) if alone else None
+
+    def _since(self, known: float | None) -> float:
+        return self._clock() if known is None else known
 
     def _watch(self) -> None:
         while not self._closed.wait(LOOK_S):
@@ -156,6 +167,10 @@ class Heartbeat:
         asked_at, idle_since, looking_since, now = self._asked_at, self._idle_since, self._looking_since, self._clock()
         if asked_at is None:
             return None
+        alone_since = self._alone_since
+        if alone_since is not None and now - max(alone_since, asked_at) >= ALONE_S_MAX:
+            waited = f"it has had no executor for {now - alone_since:.0f} s: its master may have been started anew"
+            return SparkEnded("spark has nobody to work for it", detail=waited)
         # A JVM that does not even say what it runs (it collects garbage all the time) is as good as dead.
         since = [max(at, asked_at) for at in (idle_since, looking_since) if at is not None]
         if overdue(now - asked_at, max((now - at for at in since), default=0.0)):

@@ -296,16 +296,21 @@ def watched(spark: SparkSession) -> Spark:
         context.setLocalProperty("spark.scheduler.pool", BEAT_POOL)
         context._jsc.parallelize(one, 1).count()  # in the JVM alone: no worker of Python's
 
+    def executors() -> list:
+        found = context._jsc.sc().statusStore().executorList(True)
+        return [found.apply(i) for i in range(found.size())]
+
     def idle() -> bool:
-        executors = context._jsc.sc().statusStore().executorList(True)
-        found = [executors.apply(i) for i in range(executors.size())]
         # On a cluster the driver is among them, with no slot.
-        return any(each.activeTasks() < each.maxTasks() for each in found)
+        return any(each.activeTasks() < each.maxTasks() for each in executors())
+
+    def alone() -> bool:
+        return all(each.maxTasks() == 0 for each in executors())
 
     def stopped() -> bool:
         return context._jsc.sc().isStopped()
 
-    return Spark(beat, idle, (lambda: None) if process is None else process.poll, stopped)
+    return Spark(beat, idle, (lambda: None) if process is None else process.poll, stopped, alone)
 
 
 ENDED_WITHIN_S = 2.0

@@ -28,15 +28,17 @@ from catalog_log.objects import Column
 from collection.binding import BoundRun
 from collection.reader import ROWS
 from collection.writer import CollectionWriter
+from controllers.compute import heartbeat as heartbeat_module
 from controllers.compute import outlet as outlet_module
 from controllers.compute import sources as sources_module
 from controllers.compute.failures import of_spark
+from controllers.compute.heartbeat import Heartbeat, SparkEnded
 from controllers.compute.intake import Intake
 from controllers.compute.maintainer import Maintainer
 from controllers.compute.operators.lowered import Lowered
 from controllers.compute.outlet import Outlet
 from controllers.compute.relation import Relation
-from controllers.compute.session import scratch_directory, serve_files, start_session, stop_session
+from controllers.compute.session import scratch_directory, serve_files, start_session, stop_session, watched
 from controllers.compute.spark_text import text
 from controllers.compute.ticks import BEGIN_S, Ticker
 from journal.errors import InvalidUsage
@@ -54,6 +56,12 @@ FILES, PART, WIDTH = 4, 60_000, 400
 COUNT = FILES * PART
 LATE = COUNT // 2 * 95 // 100
 """Of the rows of one task."""
+
+MASTER_ANEW = "start the master anew"
+"""Said to whoever started this, who can."""
+
+NOTICED_S = 90.0
+"""Workers look for their master anew for some seconds."""
 
 WRITTEN_S = 60.0
 """For a task's rows to be on the topic, which takes two seconds."""
@@ -171,6 +179,16 @@ def main(master: str, directory: str, shared: str, bootstrap: str, env: str, wit
     writer.close()
     maintainer.close()
     served.close()
+
+    # A master that was started anew has its workers end the executors of those that it does not know.
+    heartbeat_module.BEAT_S, heartbeat_module.ALONE_S_MAX = 0.5, 3.0
+    dead: queue.Queue = queue.Queue()
+    heart = Heartbeat(watched(spark), dead.put, end=print)
+    print(MASTER_ANEW, flush=True)
+    error = dead.get(timeout=NOTICED_S)
+    heart.close()
+    assert isinstance(error, SparkEnded), error
+    print(f"{error.message}: {error.detail}", flush=True)
     stop_session(spark)
     print("done", flush=True)
 

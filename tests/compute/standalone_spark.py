@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -74,7 +75,9 @@ class StandaloneSpark:
 
     def __init__(self, directory: Path, hidden: Sequence[Path]) -> None:
         self.directory = directory
-        self._hidden = [ROOT, *{Path(sysconfig.get_path(name)) for name in ("purelib", "platlib")}, *hidden]
+        wanted = {ROOT, *(Path(sysconfig.get_path(name)) for name in ("purelib", "platlib")), *hidden}
+        # What is in a directory that is hidden is hidden with it, and there is no place to mount anything on.
+        self._hidden = [each for each in wanted if not wanted & set(each.parents)]
         [self._port] = free_ports(1)
         self.url = f"spark://{HOST}:{self._port}"
         self._python = directory / "python"
@@ -104,6 +107,13 @@ class StandaloneSpark:
         path = self._python / "bin" / name
         path.write_text(text)
         path.chmod(0o755)
+
+    def start_master_anew(self) -> None:
+        """A master in the place of this one, which knows nothing of what this one knew."""
+        os.kill(self._master.pid, signal.SIGKILL)
+        self._master.stop()
+        self._master = Child(self._spec("master-2", master_command(HOST, self._port), MASTER_READY))
+        self._master.wait_ready()
 
     def stop(self) -> None:
         for child in [*self._workers, *([self._master] if self._master else [])]:

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from controllers.compute import heartbeat
-from controllers.compute.heartbeat import BUSY_S_MAX, IDLE_S_MAX, Heartbeat, Spark, SparkEnded, overdue
+from controllers.compute.heartbeat import ALONE_S_MAX, BUSY_S_MAX, IDLE_S_MAX, Heartbeat, Spark, SparkEnded, overdue
 from journal.errors import Unavailable
 
 WAIT_S = 30
@@ -45,12 +45,13 @@ class StandIn:
         self.has_room = True
         self.code: int | None = None
         self.gave_up = False
+        self.alone = False
         self.dead: queue.Queue = queue.Queue()
         self.ended: queue.Queue = queue.Queue()
         self.clock = Clock()
         self.heart = Heartbeat(
-            Spark(self.beat, self.idle, lambda: self.code, lambda: self.gave_up), self.dead.put, end=self.ended.put,
-            clock=self.clock,
+            Spark(self.beat, self.idle, lambda: self.code, lambda: self.gave_up, lambda: self.alone), self.dead.put,
+            end=self.ended.put, clock=self.clock,
         )  # fmt: skip
 
     def beat(self) -> None:
@@ -125,6 +126,23 @@ def test_one_without_room_is_busy_for_longer(stand_in):
     assert isinstance(stand_in.dead.get(timeout=WAIT_S), Unavailable)
 
 
+def test_one_without_executors_is_given_up_though_its_jvm_answers(stand_in):
+    stand_in.has_room, stand_in.alone = False, True
+    stand_in.hang()
+    stand_in.clock.now += ALONE_S_MAX - 1
+    stand_in.look()
+    stand_in.alone = False  # one came
+    stand_in.look()
+    stand_in.alone = True
+    stand_in.look()
+    stand_in.clock.now += ALONE_S_MAX - 1
+    stand_in.look()
+    assert stand_in.dead.empty()
+    stand_in.clock.now += 1
+    error = stand_in.dead.get(timeout=WAIT_S)
+    assert isinstance(error, SparkEnded) and "no executor for 120 s" in error.detail
+
+
 def test_one_that_does_not_even_say_what_it_runs_is_dead(stand_in):
     stand_in.has_room = False
     stand_in.saying.clear()
@@ -166,5 +184,5 @@ def test_what_it_asks_of_spark(spark):
 
     asked = watched(spark)
     asked.beat()
-    assert asked.idle()
+    assert asked.idle() and not asked.alone()
     assert asked.exit_code() is None

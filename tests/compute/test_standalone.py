@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from controllers.compute.travelling import PLACE, PYTHON
+from tests.compute.remote_cluster import MASTER_ANEW
 from tests.compute.standalone_spark import ROOT, StandaloneSpark, no_mounts
 
 HEAP = "520m"
@@ -52,6 +53,8 @@ def test_workers_with_an_empty_python_read_write_and_lose_an_executor(broker, en
                 for line in program.stdout:
                     print(line, end="")
                     said.append(line)
+                    if line == f"{MASTER_ANEW}\n":
+                        spark.start_master_anew()
             except BaseException:
                 program.kill()  # nobody waits for it any more
                 raise
