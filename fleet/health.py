@@ -1,8 +1,9 @@
 """``python -m fleet.health KIND …``: does this process serve?  Exit code 0 if it does, else 1 and why, in one line.
 
 Each kind is asked by a request of the sort it is there for: an adapter runs a statement, a broker tells who is in the
-cluster, a controller tells its catalog frontier, and of a subscriber, whom nobody can ask, the brokers tell that it is
-in its group.  Meant to be called every few seconds beside the process, on its own host.
+cluster, a controller tells its catalog frontier, Spark's master and workers tell how they are, and of a subscriber,
+whom nobody can ask, the brokers tell that it is in its group.  Meant to be called every few seconds beside the process,
+on its own host.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ def parser() -> argparse.ArgumentParser:
     broker_.add_argument("address", metavar="HOST:PORT")
     controller_ = kinds.add_parser("controller", help="asks for its catalog frontier")
     controller_.add_argument("address", metavar="HOST:PORT")
+    spark_ = kinds.add_parser("spark", help="asks a master of Spark's whether it leads, a worker whether it has one")
+    spark_.add_argument("address", metavar="HOST:PORT", help="where it says how it is (--web-port)")
     subscriber_ = kinds.add_parser("subscriber", help="asks the brokers whether this host is in its group")
     subscriber_.add_argument("--kafka", required=True, metavar="HOST:PORT[,…]")
     subscriber_.add_argument("--env", default="tidemark")
@@ -92,6 +95,24 @@ def controller(address: str) -> str:
     return f"{status['controller']} at catalog frontier {status['catalog_frontier']}"
 
 
+def spark(address: str) -> str:
+    """A master leads, or a worker is known to one.  Raises ``Unavailable``."""
+    from urllib.request import urlopen
+
+    try:
+        with urlopen(f"http://{address}/json/", timeout=TIMEOUT_S) as answer:
+            found = json.load(answer)
+    except (OSError, ValueError) as error:
+        raise Unavailable(f"spark at {address}: {error}") from None
+    if "workers" in found:
+        if found["status"] != "ALIVE":
+            raise Unavailable(f"master at {address} is {found['status']}")
+        return f"master of {sum(each['state'] == 'ALIVE' for each in found['workers'])}"
+    if not found["masterwebuiurl"]:
+        raise Unavailable(f"worker at {address} has no master yet: it looks for {found['masterurl'] or 'one'}")
+    return f"worker of {found['masterurl']}"
+
+
 def subscriber(bootstrap: str, names: TopicNames, of: str, hosts: frozenset[str]) -> str:
     """A worker on one of ``hosts`` is a member of the group, acting or standing by.  Raises ``Unavailable``."""
     from journal import clients
@@ -129,6 +150,8 @@ def check(options: argparse.Namespace) -> str:
             return broker(options.address)
         case "controller":
             return controller(options.address)
+        case "spark":
+            return spark(options.address)
         case _:
             return subscriber(options.kafka, TopicNames(options.env), options.controller, own_addresses())
 

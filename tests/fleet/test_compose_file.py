@@ -15,6 +15,8 @@ import yaml
 from adapter.server.server import Limits
 from catalog_log.bootstrap import fixed_topics
 from controllers.commands import STORAGE, compute
+from controllers.compute.session import MASTER
+from controllers.spark_masters import check_store
 from embedded.broker import FAST_FAILOVER, FOLLOWING
 from fleet import broker, health
 from fleet.member import Member
@@ -27,10 +29,11 @@ SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 PARSERS = {
     "adapter": "adapter.__main__", "subscribers": "subscribers.__main__", "fleet.broker": "fleet.broker",
     "controllers.storage": "controllers.storage.__main__", "controllers.compute": "controllers.compute.__main__",
-    "fleet.environment": "fleet.environment",
+    "fleet.environment": "fleet.environment", "fleet.spark": "fleet.spark",
 }  # fmt: skip
 BYTES = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
-MEMORY_MAX = 8 << 30
+MEMORY_MAX = {None: 8 << 30, "spark": 12 << 30}
+"""Of the services that are there by themselves, and with those of a profile."""
 
 
 def of(module: str) -> dict[str, argparse.Namespace]:
@@ -92,7 +95,8 @@ def test_our_topics_have_a_copy_on_each_broker_and_need_two() -> None:
 
 def test_everybody_knows_all_brokers_and_the_same_environment() -> None:
     bootstrap = ",".join(member.bootstrap for member in members().values())
-    told = [options for module in PARSERS if module != "fleet.broker" for options in of(module).values()]
+    modules = set(PARSERS) - {"fleet.broker", "fleet.spark"}
+    told = [options for module in modules for options in of(module).values()]
     assert {(options.kafka, options.env) for options in told} == {(bootstrap, told[0].env)}
 
 
@@ -127,6 +131,8 @@ def test_a_service_is_asked_whether_it_serves_where_it_serves(name: str) -> None
             assert (asked.kind, asked.address) == ("controller", f"127.0.0.1:{options.port}")
         case "controllers.compute":
             assert (asked.kind, asked.address) == ("controller", f"127.0.0.1:{options.flight_port}")
+        case "fleet.spark":
+            assert (asked.kind, asked.address) == ("spark", f"127.0.0.1:{options.web_port}")
         case "subscribers":
             assert asked.kind == "subscriber"
             assert (asked.kafka, asked.env, asked.controller) == (options.kafka, options.env, options.controller)
@@ -149,7 +155,9 @@ def test_they_start_in_order() -> None:
     waits = SERVICES[environment]["depends_on"]
     assert waits == {name: {"condition": "service_healthy"} for name in members()}
     assert SERVICES[environment]["restart"] == "no"
-    for name in set(OURS) - set(members()) - {environment}:
+    for name in set(of("fleet.spark")):
+        assert "depends_on" not in SERVICES[name], "a worker looks for its master for as long as it takes"
+    for name in set(OURS) - set(members()) - {environment} - set(of("fleet.spark")):
         assert SERVICES[name]["depends_on"] == {environment: {"condition": "service_completed_successfully"}}
     assert SERVICES["sql"]["depends_on"] == {"adapter": {"condition": "service_healthy"}}
 
@@ -176,7 +184,11 @@ def test_a_stop_has_the_time_it_takes_and_an_end_is_followed_by_a_start(name: st
 
 def test_volumes_are_the_ones_that_are_used() -> None:
     used = [volume.partition(":") for service in SERVICES.values() for volume in service.get("volumes", [])]
-    assert sorted({source for source, _, _ in used}) == sorted(COMPOSE["volumes"])
+    assert sorted({source for source, _, place in used if place}) == sorted(COMPOSE["volumes"])
+    nameless = {source for source, _, place in used if not place}  # one a container, with what the image has there
+    for place in nameless:
+        assert f" {place} " in (ROOT / "Dockerfile").read_text(), "made by the image, so that its user may write there"
+    assert {str(options.data) for options in of("fleet.spark").values()} == nameless
     data = {name: str(options.data) for module in ("fleet.broker", "controllers.compute")
             for name, options in of(module).items()}  # fmt: skip
     for name, directory in data.items():
@@ -193,12 +205,30 @@ def test_who_seals_rows_and_who_reads_them_have_one_store() -> None:
     assert f" {directory}\n" in (ROOT / "Dockerfile").read_text(), "made by the image, so that its user may write there"
 
 
-def test_it_fits_eight_gigabytes() -> None:
+@pytest.mark.parametrize("profile", MEMORY_MAX)
+def test_it_fits_its_memory(profile: str | None) -> None:
     limits = {name: int(limit[:-1]) * BYTES[limit[-1]] for name, limit in
               ((name, service["mem_limit"]) for name, service in SERVICES.items())}  # fmt: skip
-    assert sum(limits[name] * SERVICES[name].get("deploy", {}).get("replicas", 1) for name in SERVICES) <= MEMORY_MAX
+    there = [name for name, service in SERVICES.items() if profile in service.get("profiles", [profile])]
+    replicas = {name: SERVICES[name].get("deploy", {}).get("replicas", 1) for name in there}
+    assert sum(limits[name] * count for name, count in replicas.items()) <= MEMORY_MAX[profile]
     for name, member in members().items():
         assert int(member.heap.removesuffix("m")) * BYTES["m"] <= 0.6 * limits[name], "Java needs more than its heap"
+
+
+def test_compute_has_executors_of_its_own_where_it_is_told_so() -> None:
+    found = of("fleet.spark")
+    assert all(SERVICES[name]["profiles"] == ["spark"] for name in found)
+    [(master, there)] = [(name, options) for name, options in found.items() if options.kind == "master"]
+    [(worker, those)] = [(name, options) for name, options in found.items() if options.kind == "worker"]
+    assert SERVICES[master]["hostname"] == master and SERVICES[worker]["deploy"]["replicas"] == 2
+    url = f"spark://{master}:{there.port}"
+    assert those.master == url and f"TIDEMARK_SPARK_MASTER={url}" in (ROOT / "compose.yaml").read_text()
+    [compute] = of("controllers.compute").values()
+    assert compute.spark_master == f"${{TIDEMARK_SPARK_MASTER:-{MASTER}}}"
+    check_store(url, compute.store, compute.data)
+    limit = SERVICES[worker]["mem_limit"]
+    assert int(limit[:-1]) * BYTES[limit[-1]] >= (those.memory_mb + 512) * BYTES["m"], "its own JVM, and Python's"
 
 
 def test_versions_are_exact_and_nobody_is_root() -> None:
