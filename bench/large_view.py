@@ -87,7 +87,7 @@ def main(directory: str, millions: int, query: str, through_driver: bool) -> Non
         made = Relation(spark, "u2", COLUMNS, scratch / "chunks")
         lowered = Lowered(bounded(plan_over)(parse(sql), {"u1": COLUMNS}), sql)
         view = maintainer.make(made, lowered, {"u1": relation})
-        with _most(spark) as most:
+        with most_memory(spark) as most:
             begun = time.perf_counter()
             change = maintainer.evaluate_alone(view, DataTs(SINCE), {})
             taken = time.perf_counter() - begun
@@ -136,7 +136,7 @@ def _broker(directory: Path) -> Iterator[str]:
 
 
 @contextmanager
-def _most(spark) -> Iterator[dict[str, float]]:
+def most_memory(spark) -> Iterator[dict[str, float]]:
     """Megabytes that this process, Spark's JVM, and its Pythons together have, before it and at most meanwhile."""
     jvm = spark.sparkContext._gateway.proc.pid
     found = {"here before": _resident("self"), "jvm before": _resident(jvm), "workers": 0.0}

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from bench import (
     eight,
+    executors,
     journals,
     large_view,
     planning,
@@ -91,6 +92,8 @@ def main(argv: list[str]) -> int:
         measured += settled.figures(chosen)
         say("views: twenty million rows put out, beside plain Spark")
         measured += large_view.figures(chosen)
+        say("segments: a backlog by executors elsewhere, one and two, beside plain Spark")
+        measured += executors.figures(chosen)
     if "starts" in wanted:
         say("starts: warm, and from a fresh clone")
         measured += starts.figures(chosen)

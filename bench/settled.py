@@ -10,7 +10,7 @@ import json
 import sys
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -125,12 +125,17 @@ def file(directory: Path, number: int) -> LocalFile:
         "delay": pa.array((ids * 31 % 90 - 15).astype(np.int32)), "fare": fares,
         DIFF: pa.repeat(pa.scalar(1, pa.int64()), len(ids)),
     })  # fmt: skip
-    table = in_order(COLUMNS, table)
-    data = encode(COLUMNS, table)
-    path = directory / f"file_{number}.parquet"
+    return written(directory / f"file_{number}.parquet", COLUMNS, table)
+
+
+def written(path: Path, columns: Sequence[Column], table: pa.Table) -> LocalFile:
+    """``table``, with diffs, as the file that a sealer makes of it."""
+    table = in_order(columns, table)
+    data = encode(columns, table)
     path.write_bytes(data)
-    segment = Segment(new_path("u1", number, "1"), len(data), table.nbytes, len(ids), len(ids), True, zlib.crc32(data))
-    return LocalFile(segment._replace(statistics=packed(measured(COLUMNS, table))), path)
+    rows, where = len(table), new_path("u1", SINCE, path.stem)
+    segment = Segment(where, len(data), table.nbytes, rows, rows, True, zlib.crc32(data))
+    return LocalFile(segment._replace(statistics=packed(measured(columns, table))), path)
 
 
 if __name__ == "__main__":
