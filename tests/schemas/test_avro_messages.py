@@ -1,0 +1,176 @@
+"""Schemas and messages of others: what is read by them, and that nothing hostile is more than refused."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+
+import fastavro
+import pytest
+
+from schemas.avro_messages import (
+    DEPTH_MAX,
+    SCHEMA_CHARS_MAX,
+    TYPES_MAX,
+    BadMessage,
+    BadSchema,
+    Schema,
+    read_schema,
+    reading,
+)
+from tests.seeds import seed_of_commit
+
+ORDER = {
+    "type": "record", "name": "order", "namespace": "shop",
+    "fields": [
+        {"name": "id", "type": "long"},
+        {"name": "note", "type": ["null", "string"], "default": None},
+        {"name": "amount", "type": {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2}},
+        {"name": "state", "type": {"type": "enum", "name": "state", "symbols": ["new", "paid"]}},
+        {"name": "before", "type": ["null", "state"]},
+        {"name": "tags", "type": {"type": "array", "items": "string"}},
+        {"name": "more", "type": {"type": "map", "values": "double"}},
+    ],
+}  # fmt: skip
+VALUE = {"id": 7, "note": "é", "amount": b"\x01\x00", "state": "paid", "before": "new", "tags": ["a", "b"],
+         "more": {"x": 1.5}}  # fmt: skip
+
+
+def schema(said: object) -> Schema:
+    return read_schema(json.dumps(said))
+
+
+def record(*fields: tuple, name: str = "r") -> dict:
+    return {"type": "record", "name": name, "fields": [
+        {"name": n, "type": t} | ({"default": d[0]} if d else {}) for n, t, *d in fields
+    ]}  # fmt: skip
+
+
+def written(of: Schema, value: object) -> bytes:
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, of.physical, value)
+    return out.getvalue()
+
+
+def test_a_value_is_as_avro_carries_it() -> None:
+    of = schema(ORDER)
+    assert reading(of, of)(b"..." + written(of, VALUE), 3) == VALUE
+    assert of.tree["fields"][4]["type"] == [
+        {"type": "null"}, {"type": "enum", "name": "shop.state", "symbols": ["new", "paid"]}
+    ], "a name is what it names"  # fmt: skip
+
+
+def test_the_reader_sees_what_it_knows_of_by_avros_rules() -> None:
+    old = schema(record(("id", "int"), ("gone", "string"), ("w", "float")))
+    new = schema(record(("id", "long"), ("w", "double"), ("added", ["null", "string"], None), ("n", "int", 5)))
+    found = reading(old, new)(written(old, {"id": 3, "gone": "x", "w": 0.5}), 0)
+    assert found == {"id": 3, "w": 0.5, "added": None, "n": 5}
+
+
+@pytest.mark.parametrize(
+    ("writer", "reader", "value"),
+    [
+        (record(("id", "string")), record(("id", "long")), {"id": "x"}),
+        (record(("id", "long")), record(("id", "long"), ("added", "string")), {"id": 1}),
+        (record(("id", ["null", "string"])), record(("id", "string")), {"id": None}),
+        (
+            record(("s", {"type": "enum", "name": "e", "symbols": ["a", "b"]})),
+            record(("s", {"type": "enum", "name": "e", "symbols": ["a"]})),
+            {"s": "b"},
+        ),
+    ],
+)
+def test_what_does_not_fit_is_said_of_the_message(writer, reader, value) -> None:
+    writer, reader = schema(writer), schema(reader)
+    with pytest.raises(BadMessage):
+        reading(writer, reader)(written(writer, value), 0)
+
+
+def decimal(scale: int) -> dict:
+    return {"type": "bytes", "logicalType": "decimal", "precision": 8, "scale": scale}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (decimal(2), decimal(3)),
+        ("bytes", decimal(2)),
+        ("int", {"type": "int", "logicalType": "date"}),
+        ({"type": "long", "logicalType": "timestamp-millis"}, {"type": "long", "logicalType": "timestamp-micros"}),
+        ({"type": "int", "logicalType": "time-millis"}, "long"),
+        (["null", decimal(2)], ["null", decimal(1)]),
+        ({"type": "array", "items": decimal(2)}, {"type": "array", "items": decimal(1)}),
+        ({"type": "map", "values": decimal(2)}, {"type": "map", "values": decimal(1)}),
+    ],
+)
+def test_bare_numbers_that_mean_something_else_do_not_fit(one, other) -> None:
+    for writer, reader in ((one, other), (other, one)):
+        with pytest.raises(BadMessage, match="f has another logical type"):
+            reading(schema(record(("f", writer))), schema(record(("f", reader))))
+        reading(schema(record(("f", writer))), schema(record(("f", writer), ("g", "int", 1))))
+
+
+def test_any_bytes_are_a_value_or_are_refused() -> None:
+    rng = random.Random(seed_of_commit())
+    of = schema(ORDER)
+    read, good = reading(of, of), written(of, VALUE)
+    refused = 0
+    for _ in range(20_000):
+        data = bytearray(good)
+        for _ in range(rng.randrange(1, 4)):
+            at = rng.randrange(len(data) + 1)
+            match rng.randrange(3):
+                case 0:
+                    data[at:] = b""
+                case 1:
+                    data[at : at + 1] = rng.randbytes(1)
+                case _:
+                    data[at:at] = rng.randbytes(rng.randrange(12))
+        try:
+            assert set(read(bytes(data), 0)) == set(VALUE)
+        except BadMessage:
+            refused += 1
+    assert refused > 10_000
+    for begin in range(len(good)):
+        with pytest.raises(BadMessage):
+            read(good[:begin], 0)
+    with pytest.raises(BadMessage, match="2 bytes are left over"):
+        read(good + b"xx", 0)
+
+
+def nested(depth: int) -> object:
+    found: object = "int"
+    for n in range(depth):
+        found = record(("x", found), name=f"r{n}")
+    return found
+
+
+def wide(count: int) -> dict:
+    """Records that each hold the last twice: some hundred characters that are 2^count types."""
+    fields = [("f0", record(("x", "int"), name="r0"))]
+    for n in range(1, count):
+        fields.append((f"f{n}", record(("a", f"r{n - 1}"), ("b", f"r{n - 1}"), name=f"r{n}")))
+    return record(*fields, name="all")
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("{", "no Avro schema"),
+        ("5", "no Avro schema"),
+        ('"nope"', "names nope"),
+        ('{"type": "record"}', "name"),
+        (json.dumps(record(("next", ["null", "r"]))), "holds itself"),
+        (json.dumps({"type": "array", "items": "null"}), "takes no bytes"),
+        (json.dumps({"type": "array", "items": record()}), "takes no bytes"),
+        (json.dumps({"type": "array", "items": record(("n", {"type": "fixed", "name": "f", "size": 0}))}), "no bytes"),
+        (json.dumps(nested(DEPTH_MAX + 2)), "nested deeper"),
+        (json.dumps(wide(30)), f"more than {TYPES_MAX}"),
+        ("[" * 100_000 + "]" * 100_000, "nested too deep"),
+        (json.dumps("x" * SCHEMA_CHARS_MAX), "characters"),
+    ],
+)
+def test_schemas_that_no_message_is_read_by(said: str, why: str) -> None:
+    with pytest.raises(BadSchema, match=why):
+        read_schema(said)
