@@ -26,7 +26,7 @@ Format 4 numbers columns, so that they can come and go: ``COLUMN_IDS_FROM``.
 Format 5 lets small writes travel in the records of the oracle: ``INLINE_FROM``.
 Format 6 lets settled rows be in files of a store, and topics be cut below them: ``SEGMENTS_FROM``.
 Format 7 lets the log of segments say which values their columns hold: ``STATISTICS_FROM``.
-Format 8 has connections: ``CONNECTIONS_FROM``."""
+Format 8 has connections, and sources that are copied: ``CONNECTIONS_FROM``."""
 
 DEFINITIONS_FROM = 3
 """The first format in which a view is a :class:`~catalog_log.objects.Definition`, not

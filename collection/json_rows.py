@@ -104,8 +104,11 @@ def _no_constant(name: str) -> object:
 _DECODER = json.JSONDecoder(parse_float=Number, parse_int=Number, parse_constant=_no_constant)
 
 
-def decode_json(value: bytes | None, plan: tuple[Field, ...]) -> tuple[object, ...] | BadRow:
-    """The row in ``value``, one Python value per column, or why there is none.  Never raises for any bytes."""
+def decode_json(value: bytes | None, plan: tuple[Field, ...], member: str = "") -> tuple[object, ...] | BadRow:
+    """The row in ``value``, one Python value per column, or why there is none.  Never raises for any bytes.
+
+    ``member``: the row is what the object has under that name, and empty where that is null.
+    """
     if value is None:
         return BadRow("the record has no value")
     try:
@@ -120,6 +123,14 @@ def decode_json(value: bytes | None, plan: tuple[Field, ...]) -> tuple[object, .
         return BadRow("not valid JSON")
     if type(parsed) is not dict:
         return BadRow("not a JSON object")
+    if member:
+        if member not in parsed:
+            return BadRow(f'it has no member "{member}"')
+        parsed = parsed[member]
+        if parsed is None:
+            return ()
+        if type(parsed) is not dict:
+            return BadRow(f'its member "{member}" is not a JSON object')
     row = []
     for name, _, nullable, convert in plan:
         item = parsed.get(name)

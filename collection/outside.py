@@ -9,16 +9,17 @@ import base64
 import os
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
 
 from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
 
 from catalog_log.objects import Connection, Secret
 from collection.secrets import secret_in
-from journal.clients import admin_with, common_settings
+from journal.clients import SILENCE, admin_with, common_settings
 from journal.errors import InvalidUsage, TidemarkError, Unavailable
 
 ASK_S_MAX = 8.0
@@ -35,7 +36,7 @@ _KAFKA = {
 _REFUSED = (KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError.UNSUPPORTED_SASL_MECHANISM)
 
 ANSWER_BYTES_MAX = 1 << 20
-"""Of a registry's list of subjects: only its beginning is looked at."""
+"""Of a registry's list of subjects only the beginning is looked at; four times the longest schema that is read."""
 
 
 def told(connection: Connection) -> dict[str, str]:
@@ -45,8 +46,49 @@ def told(connection: Connection) -> dict[str, str]:
 
 def kafka_settings(said: Mapping[str, str]) -> dict[str, object]:
     """What every client of that cluster is made with."""
-    ours = {setting: said[name] for name, setting in _KAFKA.items() if name in said}
-    return {**common_settings(said["broker"]), **ours}
+    return {**common_settings(said["broker"]), **_identity(said)}
+
+
+def _identity(said: Mapping[str, str]) -> dict[str, object]:
+    return {setting: said[name] for name, setting in _KAFKA.items() if name in said}
+
+
+class Heard:
+    """What clients of a connection were told of who they are, since it was made; any thread."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._codes: set[int] = set()
+
+    def take(self, error: KafkaError) -> None:
+        self._codes.add(error.code())
+
+    def why(self) -> TidemarkError | None:
+        """What that means, where it means anything: who was refused hears next that all brokers are away."""
+        if not self._codes.isdisjoint(_REFUSED):
+            return _refused(self._name)
+        if KafkaError._SSL in self._codes:
+            return _mistrusted(self._name)
+        return None if self._codes.isdisjoint(SILENCE) else _away(self._name)
+
+
+def connecting(connection: Connection, heard: Heard) -> tuple[str, dict[str, object], Callable[[str], AdminClient]]:
+    """Of a connection to Kafka: its brokers, what a consumer there is made with beside what all are, and what makes an
+    admin client.
+
+    Raises ``InvalidUsage`` 55000 where a secret is not in its place, 22023 for certificates or a key that are none.
+    """
+    said = told(connection)
+    identity = {**_identity(said), "error_cb": heard.take}
+
+    def admin(bootstrap: str) -> AdminClient:
+        return admin_with({**common_settings(bootstrap), **identity})
+
+    try:
+        admin(said["broker"])
+    except (KafkaException, ValueError):  # whose text may be of a key's
+        raise _no_certificates(connection.name) from None
+    return said["broker"], identity, admin
 
 
 def ask(connection: Connection) -> None:
@@ -64,7 +106,7 @@ def _ask_kafka(name: str, said: Mapping[str, str]) -> None:
     try:
         client = admin_with({**kafka_settings(said), "error_cb": heard.append})
     except (KafkaException, ValueError):  # whose text may be of a key's
-        raise InvalidUsage(f'"{name}" has certificates or a key that are none', sqlstate="22023") from None
+        raise _no_certificates(name) from None
     until = time.monotonic() + ASK_S_MAX
     while (left_s := until - time.monotonic()) > 0:
         try:
@@ -82,8 +124,22 @@ def _ask_kafka(name: str, said: Mapping[str, str]) -> None:
 
 
 def _ask_registry(name: str, said: Mapping[str, str]) -> None:
+    status, body = _get(name, said, "/subjects")
+    if status != 200 or body[:1] != b"[":
+        raise no_registry(name)
+
+
+def from_registry(connection: Connection, path: str) -> tuple[int, bytes]:
+    """What a schema registry answers to GET ``path``: the status, and the beginning of the body.  Blocks.
+
+    Raises as :func:`ask` does where nobody answers, or who answers does not take us in.
+    """
+    return _get(connection.name, told(connection), path)
+
+
+def _get(name: str, said: Mapping[str, str], path: str) -> tuple[int, bytes]:
     parts = urlsplit(said["url"])
-    headers = {"Accept": "application/json"}
+    headers = {"Accept": "application/vnd.schemaregistry.v1+json, application/json"}
     if "username" in said:
         both = f"{said['username']}:{said.get('password', '')}"
         headers["Authorization"] = f"Basic {base64.b64encode(both.encode()).decode()}"
@@ -94,11 +150,11 @@ def _ask_registry(name: str, said: Mapping[str, str]) -> None:
             else HTTPConnection(parts.hostname, parts.port, timeout=ASK_S_MAX)
         )
     except (ssl.SSLError, ValueError):
-        raise InvalidUsage(f'"{name}" has certificates or a key that are none', sqlstate="22023") from None
+        raise _no_certificates(name) from None
     try:
-        http.request("GET", f"{parts.path.rstrip('/')}/subjects", headers=headers)
+        http.request("GET", f"{parts.path.rstrip('/')}{path}", headers=headers)
         answer = http.getresponse()
-        status, begins = answer.status, answer.read(ANSWER_BYTES_MAX)[:1]
+        status, body = answer.status, answer.read(ANSWER_BYTES_MAX)
     except ssl.SSLError:
         raise _mistrusted(name) from None
     except (OSError, HTTPException):
@@ -107,10 +163,17 @@ def _ask_registry(name: str, said: Mapping[str, str]) -> None:
         http.close()
     if status in (401, 403):
         raise _refused(name)
-    if status >= 500:
+    if status == 429 or status >= 500:
         raise _away(name)
-    if status != 200 or begins != b"[":
-        raise InvalidUsage(f'what answers at the URL of "{name}" is no schema registry', sqlstate="22023")
+    return status, body
+
+
+def no_registry(name: str) -> InvalidUsage:
+    return InvalidUsage(f'what answers at the URL of "{name}" is no schema registry', sqlstate="22023")
+
+
+def _no_certificates(name: str) -> InvalidUsage:
+    return InvalidUsage(f'"{name}" has certificates or a key that are none', sqlstate="22023")
 
 
 def _context(said: Mapping[str, str]) -> ssl.SSLContext:

@@ -65,14 +65,34 @@ def jars() -> Path:
     return ensure_jars(ROOT / ".tidemark" / "jars", print)
 
 
+SASL = """\
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller},SASL_PLAINTEXT://127.0.0.1:{sasl}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port},SASL_PLAINTEXT://127.0.0.1:{sasl}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT
+sasl.enabled.mechanisms=PLAIN
+listener.name.sasl_plaintext.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required \\
+    user_me="hunter2";
+"""
+
+
 @pytest.fixture(scope="session")
-def broker(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Bootstrap ``host:port`` of one broker for the whole session.  Use names of your own on it; never stop it."""
+def both_doors(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+    """One broker for the whole session: where it takes in anybody, and where only ``me`` with ``hunter2``."""
+    (sasl,) = free_ports(1)
     running = RunningBroker(tmp_path_factory.mktemp("broker"), jars)
+    plain = running.broker.properties
+    settings = SASL.format(port=running.broker.port, controller=running.broker.controller_port, sasl=sasl)
+    running.broker.properties = lambda log_dir: plain(log_dir) + settings
     try:
-        yield running.start().bootstrap
+        yield running.start().bootstrap, f"127.0.0.1:{sasl}"
     finally:
         running.stop()
+
+
+@pytest.fixture(scope="session")
+def broker(both_doors: tuple[str, str]) -> str:
+    """Bootstrap ``host:port`` of that broker.  Use names of your own on it; never stop it."""
+    return both_doors[0]
 
 
 @pytest.fixture(scope="session")

@@ -97,6 +97,8 @@ def test_what_clients_of_kafka_are_told(secrets) -> None:
 
 
 class Registry(BaseHTTPRequestHandler):
+    """What answers as it is told; one that keeps schemas is :mod:`tests.registry`."""
+
     status, body = 200, b'["a-value"]'
     asked: list[tuple[str, str | None]] = []
 
@@ -196,42 +198,22 @@ def test_a_key_that_is_none_is_told_without_it() -> None:
     assert refused(of).sqlstate == "22023"
 
 
-SASL = """\
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller},SASL_PLAINTEXT://127.0.0.1:{sasl}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port},SASL_PLAINTEXT://127.0.0.1:{sasl}
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT
-sasl.enabled.mechanisms=PLAIN
-listener.name.sasl_plaintext.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required \\
-    user_me="hunter2";
-"""
-
-
 @pytest.mark.integration
-def test_a_broker_takes_in_whom_it_knows(jars, tmp_path, monkeypatch) -> None:
-    from tests.conftest import RunningBroker
-
-    (sasl,) = free_ports(1)
-    running = RunningBroker(tmp_path / "broker", jars)
-    plain = running.broker.properties
-    settings = SASL.format(port=running.broker.port, controller=running.broker.controller_port, sasl=sasl)
-    running.broker.properties = lambda log_dir: plain(log_dir) + settings
+def test_a_broker_takes_in_whom_it_knows(both_doors, monkeypatch) -> None:
+    open_door, sasl = both_doors
     monkeypatch.setenv("TIDEMARK_SECRET_RIGHT", "hunter2")
     monkeypatch.setenv("TIDEMARK_SECRET_WRONG", "hunter3")
-    try:
-        running.start()
-        ask(connection("kafka", broker=running.bootstrap, security_protocol="PLAINTEXT"))
+    ask(connection("kafka", broker=open_door, security_protocol="PLAINTEXT"))
 
-        def named(user: str, secret: str, mechanism: str = "PLAIN") -> Connection:
-            return connection(
-                "kafka", broker=f"127.0.0.1:{sasl}", security_protocol="SASL_PLAINTEXT", sasl_mechanisms=mechanism,
-                sasl_username=user, sasl_password=Secret("env", f"TIDEMARK_SECRET_{secret}"),
-            )  # fmt: skip
+    def named(user: str, secret: str, mechanism: str = "PLAIN") -> Connection:
+        return connection(
+            "kafka", broker=sasl, security_protocol="SASL_PLAINTEXT", sasl_mechanisms=mechanism,
+            sasl_username=user, sasl_password=Secret("env", f"TIDEMARK_SECRET_{secret}"),
+        )  # fmt: skip
 
-        ask(named("me", "RIGHT"))
-        began = time.monotonic()
-        for of in (named("me", "WRONG"), named("you", "RIGHT"), named("me", "RIGHT", "SCRAM-SHA-256")):
-            assert refused(of).sqlstate == "28000"
-        assert time.monotonic() - began < ASK_S_MAX, "a wrong password is told at once"
-        assert refused(connection("kafka", broker=running.bootstrap, security_protocol="SSL")).sqlstate == "08001"
-    finally:
-        running.stop()
+    ask(named("me", "RIGHT"))
+    began = time.monotonic()
+    for of in (named("me", "WRONG"), named("you", "RIGHT"), named("me", "RIGHT", "SCRAM-SHA-256")):
+        assert refused(of).sqlstate == "28000"
+    assert time.monotonic() - began < ASK_S_MAX, "a wrong password is told at once"
+    assert refused(connection("kafka", broker=open_door, security_protocol="SSL")).sqlstate == "08001"

@@ -1,0 +1,1 @@
+"""Messages of users' topics to rows: formats, what registries say, and which messages are rows at all."""

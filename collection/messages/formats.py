@@ -1,0 +1,218 @@
+"""Bytes of a message to cells, format by format.  Pure.
+
+Promises: the verdict on bytes is a function of them, of the columns and of the schema that they were written with, and
+is a row or a reason, for any bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from catalog_log.objects.reading import AVRO, BYTES, CSV, JSON, TEXT, Format
+from collection.columns import Columns, sql_type
+from collection.json_rows import BadRow, decode_json, planned
+from collection.messages import avro_types
+from collection.messages.csv_lines import fields_in
+from schemas.avro_messages import BadMessage, BadSchema, Schema, read_schema, reading
+from values.bad_text import BadText
+from values.from_json import text_converter
+from values.json_values import BadValue, string
+from values.text.jsonb import read_jsonb
+
+Cells = tuple[object, ...]
+Decode = Callable[[bytes], "Cells | BadRow"]
+
+Writers = Mapping[int, Schema | None]
+"""Of one registry: schemas by their ids, ``None`` of an id that it does not know or that is no schema for us."""
+
+MAGIC_LEN = 5
+"""A zero, and the schema's id: Confluent's wire format."""
+
+WRITERS_MAX = 10_000
+"""Schemas of writers that are remembered with how they are read."""
+
+
+class Decoder(NamedTuple):
+    """``decode`` gives the cells of a value's columns.  ``registry_id``: who knows what its values were written with;
+    then ``know`` is told that before they are decoded."""
+
+    decode: Decode
+    registry_id: str = ""
+    know: Callable[[Writers], None] = lambda writers: None
+
+
+def decoder(format: Format, columns: Columns, member: str = "") -> Decoder:
+    """What reads ``columns``, in their order, from values of ``format``.
+
+    ``member``: they are what is in the value's member of that name, which must be there and may be null: then the
+    cells are none.  Raises ``BadSchema`` for a schema that does not give them.
+    """
+    if format.kind == JSON:
+        return Decoder(_json_member(columns, member) if member else _json(columns))
+    if format.kind == AVRO:
+        return _avro(format, columns, member)
+    assert not member, f"{format.kind} has no members"
+    return Decoder({TEXT: _text, BYTES: _bytes, CSV: _csv}[format.kind](format, columns))
+
+
+def json_key(columns: Columns) -> Decoder:
+    """What reads a key that is JSON of any kind, as one ``jsonb``."""
+
+    def decode(data: bytes) -> Cells | BadRow:
+        try:
+            return (read_jsonb(data.decode()),)
+        except UnicodeDecodeError:
+            return BadRow("not UTF-8")
+        except BadText as error:
+            return BadRow(error.message)
+
+    return Decoder(decode)
+
+
+def schema_ids(values: Iterable[bytes | None]) -> set[int]:
+    """The schemas that ``values`` say they were written with."""
+    return {
+        int.from_bytes(value[1:MAGIC_LEN], "big")
+        for value in values
+        if value is not None and len(value) >= MAGIC_LEN and not value[0]
+    }
+
+
+def _json(columns: Columns) -> Decode:
+    plan = planned(columns)
+    return lambda data: decode_json(data, plan)
+
+
+def _json_member(columns: Columns, member: str) -> Decode:
+    plan = planned(columns)
+    return lambda data: decode_json(data, plan, member)
+
+
+def _text(_format: Format, columns: Columns) -> Decode:
+    def decode(data: bytes) -> Cells | BadRow:
+        try:
+            return (string(data.decode()),)
+        except UnicodeDecodeError:
+            return BadRow("not UTF-8")
+        except BadValue as error:
+            return BadRow(str(error))
+
+    return decode
+
+
+def _bytes(_format: Format, columns: Columns) -> Decode:
+    return lambda data: (data,)
+
+
+def _csv(format: Format, columns: Columns) -> Decode:
+    plan = [(each.name, each.nullable, text_converter(sql_type(each.type))) for each in columns]
+
+    def decode(data: bytes) -> Cells | BadRow:
+        try:
+            fields = fields_in(data.decode(), format.delimiter)
+        except UnicodeDecodeError:
+            return BadRow("not UTF-8")
+        except BadValue as error:
+            return BadRow(str(error))
+        if len(fields) != len(plan):
+            return BadRow(f"it has {len(fields)} fields, not {len(plan)}")
+        return _cells(plan, fields)
+
+    return decode
+
+
+def _cells(plan: Sequence[tuple[str, bool, Callable[[object], object]]], values: Iterable[object]) -> Cells | BadRow:
+    row = []
+    for (name, nullable, convert), value in zip(plan, values, strict=True):
+        if value is None:
+            if not nullable:
+                return BadRow(f'column "{name}": null in a NOT NULL column')
+        else:
+            try:
+                value = convert(value)
+            except BadValue as error:
+                return BadRow(f'column "{name}": {error}')
+        row.append(value)
+    return tuple(row)
+
+
+def _avro(format: Format, columns: Columns, member: str) -> Decoder:
+    reader = read_schema(format.schema)
+    found = avro_types.fields_of(member_of(reader.tree, member) if member else reader.tree)
+    whole = len(found) == 1 and isinstance(found[0], avro_types.Field) and found[0].name == avro_types.WHOLE
+    plan = []
+    for column in columns:
+        field = found[0] if whole else avro_types.named(found, column.name)
+        if not isinstance(field, avro_types.Field):
+            raise BadSchema(field or f"it has no field {column.name}")
+        plan.append((field.name, column.name, column.nullable, field.convert))
+    cells = [(name, nullable, convert) for _, name, nullable, convert in plan]
+    names = [name for name, *_ in plan]
+
+    def row(value: object) -> Cells | BadRow:
+        if member:
+            value = value[member]
+            if value is None:
+                return ()
+        return _cells(cells, (value,) if whole else (value[name] for name in names))
+
+    if not format.registry_id:
+        read = reading(reader, reader)
+
+        def decode_inline(data: bytes) -> Cells | BadRow:
+            try:
+                return row(read(data, 0))
+            except BadMessage as error:
+                return BadRow(str(error))
+
+        return Decoder(decode_inline)
+    known: dict[int, Callable[[bytes, int], object] | str] = {}
+
+    def know(writers: Writers) -> None:
+        if len(known) > WRITERS_MAX:
+            known.clear()
+        for number, writer in writers.items():
+            if number in known and not isinstance(known[number], str):
+                continue
+            if writer is None:
+                known[number] = f"its registry has no Avro schema {number} that can be read here"
+                continue
+            try:
+                known[number] = reading(writer, reader)
+            except BadMessage as error:
+                known[number] = str(error)
+
+    def decode(data: bytes) -> Cells | BadRow:
+        if len(data) < MAGIC_LEN or data[0]:
+            return BadRow("it does not begin with the id of a schema")
+        read = known[int.from_bytes(data[1:MAGIC_LEN], "big")]
+        if isinstance(read, str):
+            return BadRow(read)
+        try:
+            return row(read(data, MAGIC_LEN))
+        except BadMessage as error:
+            return BadRow(str(error))
+
+    return Decoder(decode, format.registry_id, know)
+
+
+def member_of(tree: object, member: str) -> object:
+    """The schema of a record's field without null.  Raises ``BadSchema``."""
+    fields = {each["name"]: each["type"] for each in tree["fields"]} if _is_record(tree) else {}
+    found = fields.get(member)
+    if found is None:
+        raise BadSchema(f"it has no field {member}")
+    others = [each for each in found if each["type"] != "null"] if isinstance(found, list) else [found]
+    if len(others) != 1 or others[0]["type"] != "record":
+        raise BadSchema(f"its field {member} is no record")
+    return others[0]
+
+
+def is_record(format: Format) -> bool:
+    """Whether values are records of Avro, whose fields are columns.  Raises ``BadSchema``."""
+    return format.kind == AVRO and _is_record(read_schema(format.schema).tree)
+
+
+def _is_record(tree: object) -> bool:
+    return isinstance(tree, dict) and tree["type"] == "record"

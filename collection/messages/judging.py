@@ -1,0 +1,212 @@
+"""Which messages of a topic are rows of a copied source, and of which key: the pure part of copying.
+
+Promises: each message gets one verdict, which is a function of its bytes, of the source and of the schemas that it was
+written with.  Under ``ENVELOPE UPSERT`` and ``DEBEZIUM`` a verdict is what its key is from there on: a row or none.
+
+Of Debezium ``after`` alone is believed: ``before`` is missing where a database does not log it, and a message that
+comes twice, as any may, would take one row away twice.  What a key had before is known anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import chain
+from typing import NamedTuple
+
+from catalog_log.objects import Column, Source
+from catalog_log.objects.reading import (
+    BOTH,
+    DEBEZIUM,
+    HEADERS,
+    JSON,
+    KEY,
+    METADATA,
+    NONE,
+    OFFSET,
+    PARTITION,
+    TIMESTAMP,
+    VALUE,
+)
+from collection.json_rows import BadRow
+from collection.messages.formats import Cells, Decoder, Writers, decoder, json_key, schema_ids
+from collection.rows import ROW_BYTES_MAX
+from values.bad_text import BadText
+from values.text.jsonb import of_json
+
+AFTER = "after"
+
+LARGE_BYTES = 32 * 1024
+"""Of a message from which on its row is measured: no format makes more than a hundred bytes of one."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Message(NamedTuple):
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    timestamp_ms: int
+    headers: Sequence[tuple[str, bytes | None]] = ()
+
+
+class Keyed(NamedTuple):
+    """What a key is from a message on: a row, or nothing (``None``)."""
+
+    key: Cells
+    row: Cells | None
+
+
+class Judged(NamedTuple):
+    """``rows`` under ``ENVELOPE NONE``, otherwise ``keyed``, each in the order of the messages; the others are
+    ``bad``."""
+
+    rows: list[Cells]
+    keyed: list[Keyed]
+    bad: list[BadRow]
+
+
+class Judge:
+    """Of one source.  Raises ``BadSchema`` where its formats cannot give its columns: the catalog has such none."""
+
+    def __init__(self, source: Source) -> None:
+        reading = source.reading
+        assert reading is not None, f"{source.id} is read where it is"
+        columns = list(zip(source.stored, reading.roles, strict=True))
+        self.key_columns: list[Column] = [column for column, role in columns if role in (KEY, BOTH)]
+        """Those of the key, in the order of the source's."""
+        self.key_places = [place for place, (_, role) in enumerate(columns) if role in (KEY, BOTH)]
+        """Where they are in a row."""
+        value_columns = [column for column, role in columns if role in (VALUE, BOTH)]
+        self._shared = [
+            (self.key_columns.index(column), value_columns.index(column), column.name)
+            for column, role in columns
+            if role == BOTH
+        ]
+        self._own_keys = [place for place, column in enumerate(self.key_columns) if column not in value_columns]
+        self._envelope = source.envelope
+        self._key: Decoder | None = None
+        if self.key_columns and reading.key is not None:
+            is_json = reading.key.kind == JSON
+            self._key = json_key(self.key_columns) if is_json else decoder(reading.key, self.key_columns)
+        self._value = decoder(reading.value, value_columns, AFTER if source.envelope == DEBEZIUM else "")
+        self._metadata = [_METADATA[role] for _, role in columns if role in METADATA]
+
+    def schemas(self, messages: Iterable[Message]) -> dict[str, set[int]]:
+        """The ids of the schemas that it must be told (:meth:`know`) before it judges ``messages``, by registry."""
+        found: dict[str, set[int]] = {}
+        for registry_id, values in (
+            (self._value.registry_id, (each.value for each in messages)),
+            (self._key.registry_id if self._key is not None else "", (each.key for each in messages)),
+        ):
+            if registry_id:
+                found.setdefault(registry_id, set()).update(schema_ids(values))
+        return found
+
+    def know(self, registry_id: str, writers: Writers) -> None:
+        for each in (self._value, self._key):
+            if each is not None and each.registry_id == registry_id:
+                each.know(writers)
+
+    def judge(self, messages: Sequence[Message]) -> Judged:
+        rows: list[Cells] = []
+        keyed: list[Keyed] = []
+        bad: list[BadRow] = []
+        for index, message in enumerate(messages):
+            found = self._one(message)
+            if isinstance(found, BadRow):
+                bad.append(BadRow(found.reason, index))
+            elif self._envelope == NONE:
+                rows.append(found)
+            else:
+                keyed.append(found)
+        return Judged(rows, keyed, bad)
+
+    def _one(self, message: Message) -> Cells | Keyed | BadRow:
+        key: Cells | BadRow = ()
+        if self._key is not None:
+            key = _key(self._key, self.key_columns, message.key, self._envelope)
+            if isinstance(key, BadRow):
+                return key
+        if message.value is None:
+            return BadRow("the record has no value") if self._envelope == NONE else Keyed(key, None)
+        value = self._value.decode(message.value)
+        if isinstance(value, BadRow):
+            return value
+        if self._envelope == DEBEZIUM and not value:
+            return Keyed(key, None)
+        for at, place, name in self._shared:
+            if key[at] != value[place]:
+                return BadRow(f'column "{name}" is another in the key than in the value')
+        row = (*(key[at] for at in self._own_keys), *value, *(each(message) for each in self._metadata))
+        if len(message.value) + len(message.key or b"") + _headers_len(message) > LARGE_BYTES:
+            size = sum(map(_size, row))
+            if size > ROW_BYTES_MAX - LARGE_BYTES:
+                return BadRow(f"its row has some {size} bytes, at most {ROW_BYTES_MAX - LARGE_BYTES} are kept")
+        return row if self._envelope == NONE else Keyed(key, row)
+
+
+def _key(key: Decoder, columns: Sequence[Column], given: bytes | None, envelope: str) -> Cells | BadRow:
+    if given is None:
+        if envelope == NONE:
+            return (None,) * len(columns)
+        return BadRow("the record has no key")
+    found = key.decode(given)
+    if isinstance(found, BadRow):
+        return BadRow(f"its key: {found.reason}")
+    return found
+
+
+def _headers_len(message: Message) -> int:
+    return sum(len(name) + len(value or b"") for name, value in message.headers)
+
+
+def _size(cell: object) -> int:
+    """About the bytes of a value as rows have it; never less by more than a few."""
+    if isinstance(cell, str):
+        return 4 * len(cell) if not cell.isascii() else len(cell)
+    if isinstance(cell, (bytes, bytearray)):
+        return len(cell)
+    if isinstance(cell, (list, tuple)):
+        return 10 + sum(1 + _size(each) for each in cell)
+    if isinstance(cell, Mapping):
+        return sum(map(_size, chain.from_iterable(cell.items())))
+    return 20
+
+
+def _headers(message: Message) -> str:
+    """``[{"key": …, "value": …}, …]`` in their order; a value is text where it is text without U+0000, and otherwise
+    ``{"hex": …}``."""
+    found = []
+    for name, value in message.headers:
+        shown: object = None
+        if value is not None:
+            try:
+                shown = value.decode()
+                if "\0" in shown:
+                    raise ValueError
+            except ValueError:
+                shown = {"hex": value.hex()}
+        found.append({"key": name.replace("\0", "\ufffd"), "value": shown})
+    try:
+        return of_json(found)
+    except BadText:  # half of a surrogate pair in a name, which is told as what it is not
+        safe = [{**each, "key": each["key"].encode("utf-8", "replace").decode()} for each in found]
+        return of_json(safe)
+
+
+def _timestamp(message: Message) -> datetime | None:
+    """``None`` where a message says none, or none that is a time."""
+    try:
+        return None if message.timestamp_ms < 0 else _EPOCH + timedelta(milliseconds=message.timestamp_ms)
+    except OverflowError:
+        return None
+
+
+_METADATA: Mapping[str, Callable[[Message], object]] = {
+    PARTITION: lambda message: message.partition,
+    OFFSET: lambda message: message.offset,
+    TIMESTAMP: _timestamp,
+    HEADERS: _headers,
+}

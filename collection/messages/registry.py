@@ -1,0 +1,70 @@
+"""What a Confluent Schema Registry says of schemas.  Each call blocks for up to ``ASK_S_MAX``.
+
+Promises: a schema that it does not know is told apart from a registry that does not answer: the one is a verdict on
+messages, the other none.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import quote
+
+from catalog_log.objects import Connection
+from collection.outside import from_registry, no_registry
+from journal.errors import InvalidUsage
+from schemas.avro_messages import BadSchema, Schema, read_schema
+
+NO_SUBJECT, NO_VERSION, NO_SCHEMA = 40401, 40402, 40403
+"""Its codes for what there is not; a 404 without one is of somebody else."""
+
+
+def newest(connection: Connection, subject: str) -> str:
+    """The newest schema of ``subject``, as JSON.
+
+    Raises 22023 where there is none, 0A000 for one that is not Avro or needs others, and as
+    :func:`collection.outside.ask` does.
+    """
+    found = _asked(connection, f"/subjects/{quote(subject, safe='')}/versions/latest")
+    if found is None:
+        raise InvalidUsage(
+            f'the registry of "{connection.name}" has no subject "{subject}"', sqlstate="22023",
+            hint="a topic's schemas are found by its name with -key and -value; or write AVRO USING SCHEMA '…'",
+        )  # fmt: skip
+    if (other := _other(found)) is not None:
+        raise InvalidUsage(f'the schema of subject "{subject}" is {other}, which is not supported', sqlstate="0A000")
+    return found["schema"]
+
+
+def schema(connection: Connection, number: int) -> Schema | None:
+    """The schema of that id; ``None`` where there is none that messages are read by here.  Raises as :func:`newest`
+    does where nobody says."""
+    found = _asked(connection, f"/schemas/ids/{number}")
+    if found is None or _other(found) is not None:
+        return None
+    try:
+        return read_schema(found["schema"])
+    except BadSchema:
+        return None
+
+
+def _asked(connection: Connection, path: str) -> dict[str, Any] | None:
+    status, body = from_registry(connection, path)
+    try:
+        found = json.loads(body)
+    except ValueError:
+        raise no_registry(connection.name) from None
+    if isinstance(found, dict):
+        if status == 404 and found.get("error_code") in (NO_SUBJECT, NO_VERSION, NO_SCHEMA):
+            return None
+        if status == 200 and isinstance(found.get("schema"), str):
+            return found
+    raise no_registry(connection.name)
+
+
+def _other(found: dict[str, Any]) -> str | None:
+    """What a schema is where it is not one that stands for itself."""
+    kind = found.get("schemaType") or "AVRO"
+    if kind != "AVRO":
+        return f"of type {str(kind)[:40]}"
+    return "one with references" if found.get("references") else None

@@ -1,0 +1,334 @@
+"""Messages to rows: formats, keys, envelopes and what comes with a message.  Any bytes are a row or a reason."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import pytest
+
+from catalog_log.objects import Column, Source
+from catalog_log.objects.reading import Format, Reading
+from collection.columns import table_from_rows
+from collection.json_rows import BadRow
+from collection.messages.avro_types import fields_of
+from collection.messages.csv_lines import fields_in
+from collection.messages.judging import LARGE_BYTES, Judge, Judged, Keyed, Message
+from collection.rows import ROW_BYTES_MAX, encode
+from schemas.avro_messages import BadSchema, read_schema
+from tests.registry import SchemaRegistry
+from tests.seeds import seed_of_commit
+from values.json_values import BadValue
+
+REGISTRY = "u9"
+
+
+def source(columns: dict[str, str], value: Format, key: Format | None = None, roles: str = "", envelope: str = "none",
+           not_null: Sequence[str] = ()) -> Source:  # fmt: skip
+    names = {"k": "key", "v": "value", "b": "both", "p": "partition", "o": "offset", "t": "timestamp", "h": "headers"}
+    said = tuple(names[each] for each in roles) or ("value",) * len(columns)
+    numbered = tuple(Column(n, t, n not in not_null, id=i) for i, (n, t) in enumerate(columns.items(), 1))
+    return Source("u1", "s1", "s", "", numbered, topic="t", format=value.kind, envelope=envelope, errors_id="u2",
+                  reading=Reading(value, key, said))  # fmt: skip
+
+
+def message(value: bytes | None, key: bytes | None = None, **more) -> Message:
+    return Message(0, 0, key, value, -1)._replace(**more)
+
+
+def judged(of: Source, *messages: Message) -> Judged:
+    found = Judge(of).judge(messages)
+    table_from_rows(of.stored, found.rows)
+    table_from_rows(of.stored, [each.row for each in found.keyed if each.row is not None])
+    return found
+
+
+def why(of: Source, value: bytes | None, **more) -> str:
+    found = judged(of, message(value, **more))
+    assert not found.rows and not found.keyed
+    return found.bad[0].reason
+
+
+def test_text_and_bytes_are_themselves() -> None:
+    text, data = source({"text": "text"}, Format("text")), source({"data": "bytea"}, Format("bytes"))
+    assert judged(text, message("é\n".encode()), message(b"")).rows == [("é\n",), ("",)]
+    assert judged(data, message(b"\xff\0"), message(b"")).rows == [(b"\xff\0",), (b"",)]
+    assert why(text, b"\xff") == "not UTF-8"
+    assert why(text, b"a\0") == "text holds the character U+0000"
+    assert why(text, None) == why(data, None) == "the record has no value"
+
+
+@pytest.mark.parametrize(
+    ("line", "fields"),
+    [
+        ("a,b", ["a", "b"]), ("a,,", ["a", None, None]), ('"",x', ["", "x"]), ("", [None]), ("1,2\r\n", ["1", "2"]),
+        ('"a,""b"",\nc",d', ['a,"b",\nc', "d"]), ('a"b,c"d,e', ["ab,cd", "e"]), (" a , b", [" a ", " b"]),
+        ('"x', BadValue), ("a\nb", BadValue), ('"a"\n"b"', BadValue),
+    ],
+)  # fmt: skip
+def test_a_line_of_csv_has_the_fields_that_copy_reads(line: str, fields) -> None:
+    if fields is BadValue:
+        with pytest.raises(BadValue):
+            fields_in(line, ",")
+    else:
+        assert fields_in(line, ",") == fields
+
+
+def test_fields_of_csv_are_read_as_their_types_texts() -> None:
+    of = source({"id": "int8", "at": "timestamptz", "price": "numeric(10,2)", "tags": "text[]", "free": "numeric"},
+                Format("csv", columns=5, delimiter=";"), not_null=("id",))  # fmt: skip
+    rows = judged(of, message(b"1;2024-01-02 03:04+01; 1.005 ;{a,NULL};1.50"), message(b"2;;;;")).rows
+    assert rows == [
+        (1, datetime(2024, 1, 2, 2, 4, tzinfo=UTC), Decimal("1.01"), ["a", None], "1.50"), (2, None, None, None, None)
+    ]  # fmt: skip
+    assert why(of, b";;;;") == 'column "id": null in a NOT NULL column'
+    assert why(of, b"x;;;;") == 'column "id": invalid input syntax for type bigint: "x"'
+    assert why(of, b"1;2") == "it has 2 fields, not 5"
+    assert why(of, b"\xff;;;;") == "not UTF-8"
+
+
+def test_what_comes_with_a_message_is_columns() -> None:
+    of = source({"k": "text", "v": "text", "p": "int4", "o": "int8", "at": "timestamptz", "h": "jsonb"},
+                Format("text"), Format("text"), "kvpoth")  # fmt: skip
+    given = message(b"x", b"key", partition=3, offset=8, timestamp_ms=1500,
+                    headers=[("a", b"1"), ("a", None), ("b", b"\xff"), ("c", b"\0")])  # fmt: skip
+    assert judged(of, given).rows == [
+        ("key", "x", 3, 8, datetime(1970, 1, 1, 0, 0, 1, 500_000, tzinfo=UTC),
+         '[{"key": "a", "value": "1"}, {"key": "a", "value": null}, {"key": "b", "value": {"hex": "ff"}}, '
+         '{"key": "c", "value": {"hex": "00"}}]')
+    ]  # fmt: skip
+    assert judged(of, message(b"x")).rows[0][0] is None, "a key may be missing where it is only shown"
+    assert judged(of, message(b"x", timestamp_ms=1 << 62)).rows[0][4] is None
+    assert why(of, b"x", key=b"\xff") == "its key: not UTF-8"
+    assert judged(of, message(b"x", headers=[("\0", b"1")])).rows[0][5] == '[{"key": "\ufffd", "value": "1"}]'
+
+
+def test_of_an_upsert_a_message_says_what_its_key_is_now() -> None:
+    of = source({"key": "text", "n": "int8"}, Format("json"), Format("text"), "kv", "upsert")
+    found = judged(of, message(b'{"n":1}', b"a"), message(None, b"a"), message(b"no", b"a"), message(b'{"n":1}'))
+    assert found.keyed == [Keyed(("a",), ("a", 1)), Keyed(("a",), None)]
+    assert found.bad == [BadRow("not valid JSON", 2), BadRow("the record has no key", 3)]
+
+
+def test_a_key_of_json_is_one_value_however_it_is_written() -> None:
+    of = source({"key": "jsonb", "n": "int8"}, Format("json"), Format("json"), "kv", "upsert")
+    found = judged(of, message(None, b'{"a":1,"b":2}'), message(None, b'{ "b":2, "a":1 }'), message(None, b"{"))
+    assert found.keyed[0] == found.keyed[1] == Keyed(('{"a": 1, "b": 2}',), None)
+    assert found.bad[0].reason.startswith("its key: invalid input syntax for type json")
+
+
+def test_of_debezium_after_is_what_counts() -> None:
+    of = source({"key": "text", "n": "int8"}, Format("json"), Format("text"), "kv", "debezium")
+    found = judged(
+        of, message(b'{"before":null,"after":{"n":1},"op":"c"}', b"a"),
+        message(b'{"before":{"n":1},"after":null,"op":"d"}', b"a"), message(None, b"a"),
+        message(b'{"op":"c"}', b"a"), message(b'{"after":[]}', b"a"), message(b'{"after":{"n":"x"}}', b"a"),
+    )  # fmt: skip
+    assert found.keyed == [Keyed(("a",), ("a", 1)), Keyed(("a",), None), Keyed(("a",), None)]
+    assert [each.reason for each in found.bad] == [
+        'it has no member "after"', 'its member "after" is not a JSON object',
+        'column "n": expected an integer, got a string',
+    ]  # fmt: skip
+
+
+ALL = {
+    "type": "record", "name": "all_types", "fields": [
+        {"name": name, "type": kind} for name, kind in {
+            "b": "boolean", "i": "int", "l": "long", "f": "float", "d": "double", "s": "string", "y": "bytes",
+            "fx": {"type": "fixed", "name": "two", "size": 2},
+            "e": {"type": "enum", "name": "en", "symbols": ["A"]},
+            "dec": {"type": "bytes", "logicalType": "decimal", "precision": 6, "scale": 2},
+            "big": {"type": "bytes", "logicalType": "decimal", "precision": 60, "scale": 1},
+            "u": {"type": "string", "logicalType": "uuid"}, "day": {"type": "int", "logicalType": "date"},
+            "tm": {"type": "int", "logicalType": "time-millis"}, "tu": {"type": "long", "logicalType": "time-micros"},
+            "at": {"type": "long", "logicalType": "timestamp-millis"},
+            "atu": {"type": "long", "logicalType": "timestamp-micros"},
+            "loc": {"type": "long", "logicalType": "local-timestamp-micros"},
+            "odd": {"type": "long", "logicalType": "nobody-knows"},
+            "n": ["null", "int"], "arr": {"type": "array", "items": ["null", "int"]},
+            "m": {"type": "map", "values": "double"},
+            "r": {"type": "record", "name": "inner", "fields": [{"name": "when", "type": {
+                "type": "int", "logicalType": "date"}}, {"name": "x", "type": ["null", "bytes"]}]},
+        }.items()
+    ],
+}  # fmt: skip
+TYPES = {
+    "b": "bool", "i": "int4", "l": "int8", "f": "float4", "d": "float8", "s": "text", "y": "bytea", "fx": "bytea",
+    "e": "text", "dec": "numeric(6,2)", "big": "numeric(60,1)", "u": "uuid", "day": "date", "tm": "time", "tu": "time",
+    "at": "timestamptz", "atu": "timestamptz", "loc": "timestamp", "odd": "int8", "n": "int4", "arr": "int4[]",
+    "m": "jsonb", "r": "jsonb",
+}  # fmt: skip
+SENT = {
+    "b": True, "i": -1, "l": 1 << 40, "f": 0.5, "d": 0.1, "s": "é", "y": b"\0", "fx": b"ab", "e": "A",
+    "dec": (-12345).to_bytes(3, "big", signed=True), "big": (10**59).to_bytes(30, "big"),
+    "u": "A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11", "day": 1, "tm": 1000, "tu": 5, "at": 1500, "atu": 7, "loc": 8,
+    "odd": 4, "n": None, "arr": [1, None], "m": {"k": 1e22}, "r": {"when": 1, "x": b"\xff"},
+}  # fmt: skip
+ROW = (
+    True, -1, 1 << 40, 0.5, 0.1, "é", b"\0", b"ab", "A", Decimal("-123.45"), "1" + "0" * 58 + ".0",
+    "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11", date(1970, 1, 2), 1_000_000, 5,
+    datetime(1970, 1, 1, 0, 0, 1, 500_000, tzinfo=UTC), datetime(1970, 1, 1, microsecond=7, tzinfo=UTC),
+    datetime(1970, 1, 1, microsecond=8), 4, None, [1, None], '{"k": 10000000000000000000000}',
+    '{"x": "\\\\xff", "when": "1970-01-02"}',
+)  # fmt: skip
+
+
+@pytest.fixture
+def registry():
+    made = SchemaRegistry()
+    yield made
+    made.close()
+
+
+def avro(said: object, registry_id: str = "") -> Format:
+    return Format("avro", schema=json.dumps(said), registry_id=registry_id)
+
+
+def test_avros_types_are_ours(registry) -> None:
+    number = registry.register("t-value", ALL)
+    assert {each.name: each.type for each in fields_of(read_schema(json.dumps(ALL)).tree)} == TYPES
+    of = source(TYPES, avro(ALL), not_null=("b",))
+    data = registry.encode(number, SENT)[5:]
+    assert judged(of, message(data)).rows == [ROW]
+    table = table_from_rows(of.stored, [ROW])
+    assert sum(each.rows for each in encode(of.stored, table, "a")) == 1
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "reason"),
+    [
+        ("dec", b"\x0f\xff\xff", "more than the 6 digits of its schema"), ("u", "no", "invalid input syntax"),
+        ("day", 1 << 30, "date out of range"), ("tm", -1, "time out of range"), ("tu", 86_400_000_000, "time out"),
+        ("at", 1 << 60, "timestamp out of range"), ("s", "a\0", "U+0000"), ("m", {"k": float("nan")}, "nan is not"),
+        ("m", {"\0": 1.0}, "u0000"),
+    ],
+)  # fmt: skip
+def test_values_that_are_none_here_are_said_of_their_columns(field, value, reason, registry) -> None:
+    number = registry.register("t-value", ALL)
+    found = why(source(TYPES, avro(ALL)), registry.encode(number, SENT | {field: value})[5:])
+    assert found.startswith(f'column "{field}": ') and reason in found
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        (["int", "string"], "several types"), ("null", "always null"), (["null"], "several types"),
+        ({"type": "bytes", "logicalType": "decimal", "precision": 2000, "scale": 0}, "2000 digits"),
+        ({"type": "map", "values": ["int", "string"]}, "several types"),
+    ],
+)  # fmt: skip
+def test_fields_that_give_no_column_say_why(kind, reason) -> None:
+    tree = read_schema(json.dumps({"type": "record", "name": "r", "fields": [{"name": "f", "type": kind}]})).tree
+    (found,) = fields_of(tree)
+    assert isinstance(found, str) and found.startswith("f: ") and reason in found
+
+
+def person(*more: dict) -> dict:
+    fields = [{"name": "id", "type": "long"}, {"name": "name", "type": ["null", "string"]}, *more]
+    return {"type": "record", "name": "person", "fields": fields}
+
+
+def test_messages_are_read_by_the_schema_that_they_name(registry) -> None:
+    first = registry.register("t-value", person())
+    later = registry.register("t-value", person({"name": "age", "type": "int", "default": 0}))
+    wrong = registry.register("t-value", {"type": "record", "name": "person", "fields": [{"name": "x", "type": "int"}]})
+    judge = Judge(source({"id": "int8", "name": "text"}, avro(person(), REGISTRY), not_null=("id",)))
+    messages = [
+        message(registry.encode(first, {"id": 1, "name": "a"})),
+        message(registry.encode(later, {"id": 2, "name": None, "age": 5})),
+        message(registry.encode(wrong, {"x": 1})),
+        message(b"\0\0\0\0\x63abc"), message(b""), message(b"\1\0\0\0\1"), message(b"\0\0\0\0\1"),
+    ]  # fmt: skip
+    assert judge.schemas(messages) == {REGISTRY: {first, later, wrong, 0x63}}
+    writers = {n: read_schema(registry.schemas[n]["schema"]) for n in (first, later, wrong)}
+    judge.know(REGISTRY, {**writers, 0x63: None})
+    found = judge.judge(messages)
+    assert found.rows == [(1, "a"), (2, None)]
+    reasons = [each.reason for each in found.bad]
+    assert [each.index for each in found.bad] == [2, 3, 4, 5, 6]
+    assert "does not fit" in reasons[0] and reasons[1] == "its registry has no Avro schema 99 that can be read here"
+    assert reasons[2] == reasons[3] == "it does not begin with the id of a schema"
+    assert reasons[4].startswith("not a value of its schema")
+
+
+def test_an_id_that_was_unknown_may_be_known_later(registry) -> None:
+    number = registry.register("t-value", person())
+    judge = Judge(source({"id": "int8", "name": "text"}, avro(person(), REGISTRY)))
+    given = [message(registry.encode(number, {"id": 1, "name": "a"}))]
+    judge.know(REGISTRY, {number: None})
+    assert judge.judge(given).bad
+    judge.know(REGISTRY, {number: read_schema(registry.schemas[number]["schema"])})
+    assert judge.judge(given).rows == [(1, "a")]
+
+
+KEY = {"type": "record", "name": "k", "fields": [{"name": "id", "type": "long"}]}
+
+
+def test_a_key_in_the_value_is_one_column_and_must_be_the_same(registry) -> None:
+    keys, values = registry.register("t-key", KEY), registry.register("t-value", person())
+    of = source({"id": "int8", "name": "text"}, avro(person()), avro(KEY), "bv", "upsert")
+    one = registry.encode(keys, {"id": 1})[5:]
+    found = judged(of, message(registry.encode(values, {"id": 1, "name": "x"})[5:], one),
+                   message(registry.encode(values, {"id": 2, "name": "x"})[5:], one), message(None, one))  # fmt: skip
+    assert found.keyed == [Keyed((1,), (1, "x")), Keyed((1,), None)]
+    assert found.bad == [BadRow('column "id" is another in the key than in the value', 1)]
+
+
+def test_debezium_of_avro(registry) -> None:
+    envelope = {"type": "record", "name": "envelope", "fields": [
+        {"name": "before", "type": ["null", person()], "default": None},
+        {"name": "after", "type": ["null", "person"], "default": None}, {"name": "op", "type": "string"},
+    ]}  # fmt: skip
+    number = registry.register("t-value", envelope)
+    of = source({"key": "text", "id": "int8", "name": "text"}, avro(envelope), Format("text"), "kvv", "debezium")
+    row = {"id": 1, "name": "x"}
+    found = judged(of, message(registry.encode(number, {"before": None, "after": row, "op": "c"})[5:], b"a"),
+                   message(registry.encode(number, {"before": row, "after": None, "op": "d"})[5:], b"a"))  # fmt: skip
+    assert found.keyed == [Keyed(("a",), ("a", 1, "x")), Keyed(("a",), None)]
+    with pytest.raises(BadSchema, match="no field after"):
+        Judge(replace(of, reading=replace(of.reading, value=avro(person()))))
+
+
+def test_a_schema_of_one_value_has_one_column(registry) -> None:
+    number = registry.register("t-value", {"type": "string"})
+    of = source({"anything": "text"}, avro({"type": "string"}))
+    assert judged(of, message(registry.encode(number, "x")[5:])).rows == [("x",)]
+
+
+def test_a_row_that_is_too_large_is_a_bad_one_and_no_smaller_one_is() -> None:
+    text, data = source({"text": "text"}, Format("text")), source({"data": "bytea"}, Format("bytes"))
+    most = ROW_BYTES_MAX - LARGE_BYTES
+    for of, each in ((text, b"x"), (data, b"\xff")):
+        (row,) = judged(of, message(each * most)).rows
+        list(encode(of.stored, table_from_rows(of.stored, [row]), "a"))
+        assert "bytes, at most" in why(of, each * (most + 1))
+    many = source({"v": "text", "h": "jsonb"}, Format("text"), roles="vh")
+    assert "bytes, at most" in why(many, b"", headers=[("a", b"\xff" * 100)] * 30_000)
+
+
+def test_any_bytes_are_a_row_or_a_reason(registry) -> None:
+    rng = random.Random(seed_of_commit())
+    number = registry.register("t-value", ALL)
+    csv = Format("csv", columns=2)
+    sources = [
+        (source({"a": "text"}, Format("text")), b"abc"), (source({"a": "int8", "b": "date"}, csv), b'1,"2020-01-01"'),
+        (source(TYPES, avro(ALL)), registry.encode(number, SENT)[5:]),
+        (source({"key": "jsonb", "n": "int8"}, Format("json"), Format("json"), "kv", "debezium"), b'{"after":{"n":1}}'),
+    ]  # fmt: skip
+    for of, good in sources:
+        judge, messages = Judge(of), []
+        for _ in range(1000):
+            data = bytearray(good)
+            for _ in range(rng.randrange(4)):
+                at = rng.randrange(len(data) + 1)
+                data[at : at + rng.randrange(3)] = rng.randbytes(rng.randrange(4))
+            messages.append(message(bytes(data), bytes(data) if rng.random() < 0.5 else b"1"))
+        found = judge.judge(messages)
+        assert len(found.rows) + len(found.keyed) + len(found.bad) == 1000
+        rows = found.rows or [each.row for each in found.keyed if each.row is not None]
+        assert sum(each.rows for each in encode(of.stored, table_from_rows(of.stored, rows), "a")) == len(rows) > 0
+        table_from_rows(judge.key_columns, [each.key for each in found.keyed])
