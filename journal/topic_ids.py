@@ -15,7 +15,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 
 from journal import clients
-from journal.lasting import lasting_of
+from journal.lasting import Lasting, lasting_of
 
 ASK_TIMEOUT_S = 5.0
 """For the answer of any broker, the ones that are silent included: two of them at ``SOCKET_TIMEOUT_MS``."""
@@ -24,10 +24,10 @@ Answers = Callable[[], dict[str, str | None]]
 
 
 class TopicIds:
-    """Of one cluster; from any thread.  Get it by :func:`ids_of`."""
+    """Of the cluster that ``admin`` asks; from any thread.  Ours has :func:`ids_of`."""
 
-    def __init__(self, bootstrap: str) -> None:
-        self._admin = lasting_of(bootstrap)
+    def __init__(self, admin: Lasting) -> None:
+        self._admin = admin
 
     def ask(self, topics: Iterable[str]) -> Answers:
         """Ask now (some 1 ms, on Kafka's threads); what is returned waits for the answer.
@@ -72,4 +72,4 @@ def _id_in(answer) -> str | None:
 @functools.cache  # a process knows one cluster, tests a few
 def ids_of(bootstrap: str) -> TopicIds:
     """This process's :class:`TopicIds` of the cluster at ``bootstrap``."""
-    return TopicIds(bootstrap)
+    return TopicIds(lasting_of(bootstrap))

@@ -153,9 +153,9 @@ def _source_status(told: Told) -> Iterable[Row]:
                "behind": found.get("behind"), "lag_ms": found.get("lag_ms"), "told_by": key}  # fmt: skip
 
 
-def source_rows(oracle: OracleState, source: Item) -> tuple[int | None, int | None]:
-    """Rows that a source has bound, and records that were none and are in its errors: in all its time."""
-    counts = oracle.bindings(source.id).row_count, oracle.bindings(source.errors_id).row_count
+def source_rows(oracle: OracleState, source: Source) -> tuple[int | None, int | None]:
+    """Records that a source has taken as rows, and those that were none and are in its errors: in all its time."""
+    counts = oracle.bindings(source.progress_id).row_count, oracle.bindings(source.errors_id).row_count
     return tuple(None if count < 0 else count for count in counts)  # type: ignore[return-value]
 
 

@@ -137,7 +137,7 @@ class Feed:
     def _elsewhere(self, item: Item, sealed: Sealed, error: Unavailable) -> bool:
         """Whether what could not be read is somewhere else by now: a topic of ours is cut below what is in files, and
         files go whose rows are in others."""
-        ours = isinstance(error, Gone) or not isinstance(item, Source)
+        ours = isinstance(error, Gone) or _format(item) == ROWS
         return (
             self._segments is not None and ours and error.sqlstate == "58P01"
             and self._segments.renewed(item.id, sealed)
@@ -192,7 +192,7 @@ class Feed:
 
 
 def _format(item: Item) -> str:
-    return JSON if isinstance(item, Source) else ROWS
+    return JSON if isinstance(item, Source) and item.in_place else ROWS
 
 
 def _runs_of(item: Item, state: ViewsState | OracleState) -> BoundRuns:

@@ -16,15 +16,21 @@ import queue
 import threading
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
+
+import pyarrow as pa
 
 from catalog_log import objects
 from catalog_log.log import CatalogLog
 from catalog_log.model import Node
+from catalog_log.objects.source import whose_progress
 from catalog_log.records import INLINE_FROM, SEGMENTS_FROM, STATISTICS_FROM
 from catalog_log.settings import next_item_id
+from collection.binding import BoundRun
+from collection.reader import RunReader
 from collection.topic_keeper import PARTITIONS, TopicKeeper
 from collection.writer import CollectionWriter
 from controllers.at_work import open_at_work
@@ -33,23 +39,28 @@ from controllers.commands import STORAGE
 from controllers.commands_log import Compaction, follow
 from controllers.nodes import register
 from controllers.protocol import Altered, ControllerState, Created, Dropped, Effect
+from controllers.storage.brokers import Brokers, Elsewhere
+from controllers.storage.copied import Copied
 from controllers.storage.mover import Mover
-from controllers.storage.reconcile import WRITTEN, reconcile
+from controllers.storage.reconcile import WRITTEN, may_be_written, reconcile
 from controllers.storage.sealer import WAITS, Sealer, Waits
 from controllers.storage.sealing import SEAL_ROWS
 from controllers.storage.source import Source
 from controllers.storage.status_server import StatusServer
+from controllers.storage.taking import InPlace, Taking
 from journal.api import Subscription
-from journal.errors import TidemarkError
+from journal.errors import TidemarkError, Unavailable
 from journal.names import TopicNames
 from journal.process import close_all
 from journal.timestamps import TABLE, CatalogTs
 from oracle.checkpoints import CHECKPOINT_POLICY, CheckpointPolicy
 from oracle.client import Oracle, wall_clock_ms
 from oracle.views_log import ViewsLog
+from segments.fold import NOTHING
 from segments.log import SegmentsLog
 from segments.reader import of_environment
 from segments.store import Store
+from segments.unsealed import unsealed
 
 log = logging.getLogger(__name__)
 
@@ -213,7 +224,8 @@ class StorageController:
         self._keeper.create(plan.create)
         self._keeper.delete(plan.delete)
         for collection_id in bound.bound:
-            if collection_id not in self._state.objects and image.item(collection_id) is None:
+            owner = whose_progress(collection_id)
+            if owner not in self._state.objects and image.item(owner) is None:
                 self._forget(collection_id, CatalogTs(image.upper))
         for item in self._state.objects.values():
             self._begin_source(item)
@@ -246,7 +258,7 @@ class StorageController:
     def _may_have_topic(self, item: objects.Item) -> bool:
         """Whether the brokers are to be asked to remove it.  Where one holds nothing but garbage of a writer that died,
         they are at the next start."""
-        if item.kind not in WRITTEN:
+        if not may_be_written(item):
             return False
         if self._topics_early or isinstance(item, objects.MaterializedView):  # whose rows another journal binds
             return True
@@ -264,7 +276,7 @@ class StorageController:
     def _drop(self, item: objects.Item) -> None:
         self._at_work.release([item.id])
         if isinstance(item, objects.Source):
-            self._end_source(item, then=lambda: self._forget(item.id))
+            self._end_source(item, then=lambda: [self._forget(each) for each in {item.id, item.progress_id}])
         else:
             self._forget(item.id)
 
@@ -274,8 +286,39 @@ class StorageController:
         if isinstance(item, objects.Source) and item.id not in self._sources:
             refused = f"topic {item.topic} is Tidemark's own" if self._names.kept(item.topic) else None
             self._sources[item.id] = Source(
-                item, self._bootstrap, self._oracle, self._writer, self._incarnation, self._at_work, refused
-            )
+                item, self._brokers_of(item), partial(self._taking, item), self._oracle, self._incarnation,
+                self._at_work, refused,
+            )  # fmt: skip
+
+    def _brokers_of(self, item: objects.Source) -> Callable[[], Brokers]:
+        """On the source's thread."""
+        if item.reading is None or not item.reading.connection_id:
+            ours = Brokers(self._bootstrap)
+            return lambda: ours
+        connection_id = item.reading.connection_id
+        return lambda: Elsewhere(self._connection(connection_id))
+
+    def _taking(self, item: objects.Source) -> Taking:
+        if item.in_place:
+            return InPlace(item, self._writer)
+        return Copied(item, self._writer, self._connection, self._rows_of)
+
+    def _connection(self, connection_id: str) -> objects.Connection:
+        """One that a source names, which was there before it.  Raises ``Unavailable`` where it is gone."""
+        image = self._catalog.when_upper(self._state.frontier, CATALOG_TIMEOUT_S).result()
+        found = image.item(connection_id)
+        if not isinstance(found, objects.Connection):
+            raise Unavailable("the connection is gone", sqlstate="42704")
+        return found
+
+    def _rows_of(self, item: objects.Source, bound: Sequence[BoundRun]) -> Iterator[pa.Table]:
+        """All changes of a copied source, wherever they are: the columns, then the diffs."""
+        sealed = NOTHING if self._sealer is None else self._sealer.sealed(item.id)
+        if self._sealer is not None:
+            yield from self._sealer.settled(sealed, item.stored)
+        with closing(RunReader(self._bootstrap)) as reader:
+            for table, _ in reader.bound_chunks(unsealed(bound, sealed), item.stored):
+                yield table
 
     def _end_source(self, item: objects.Item, then) -> None:
         """Stop it, and when its last commit is answered, ``then``.  Nobody waits for that."""

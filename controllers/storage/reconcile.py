@@ -11,11 +11,12 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from catalog_log.objects import ERRORS, MATERIALIZED_VIEW, TABLE, Item
+from catalog_log.objects import ERRORS, MATERIALIZED_VIEW, TABLE, Item, Source
 from journal.names import TopicNames
 
 WRITTEN = frozenset({TABLE, ERRORS, MATERIALIZED_VIEW})
-"""Kinds whose rows Tidemark writes, so that there may be a topic for them.  A source's topic is the user's."""
+"""Kinds whose rows Tidemark writes, so that there may be a topic for them.  A source's topic is the user's; of one that
+is copied there is another, which whoever copies it has made."""
 
 _ID = re.compile(r"u([0-9]+)")
 
@@ -50,6 +51,11 @@ def reconcile(
         tuple(sorted(create)) if wanted_early else (),
         tuple(sorted(i for i in gone if i not in objects and not in_catalog(i))),
     )
+
+
+def may_be_written(item: Item) -> bool:
+    """Whether there may be a topic of ours for it."""
+    return item.kind in WRITTEN or isinstance(item, Source) and not item.in_place
 
 
 def is_below(object_id: str, next_id: int) -> bool:

@@ -58,9 +58,11 @@ def made_anew(topic: str, topic_id: str, pins: Collection[str]) -> Problem | Non
 
 
 def start_positions(
-    topic: str, bound: Mapping[int, int], retained: Mapping[int, tuple[int, int]]
-) -> dict[int, int] | Problem:
-    """Where each partition goes on: where its bindings end, or at the oldest record for one never bound before.
+    topic: str, bound: Mapping[int, int], retained: Mapping[int, tuple[int, int]],
+    first: Mapping[int, int] | None = None,
+) -> dict[int, int] | Problem:  # fmt: skip
+    """Where each partition goes on: where its bindings end.  One never bound before begins where ``first`` says, or at
+    the oldest record.
 
     ``retained`` are the ``[low, high)`` offsets that Kafka has.  A partition whose bindings end outside of them lost
     records that nobody had judged, or that we did: the source stops, since going on would hide the loss.
@@ -75,7 +77,11 @@ def start_positions(
                 # Once it has grown again nothing would show that what is below ``end`` is not what was read.
                 final=high < end,
             )
-        positions[partition] = low if end is None else end
+        begin = max(low, (first or {}).get(partition, low))
+        if end is None and begin > high:
+            told = f"topic {topic} partition {partition} ends at offset {high}, before the START OFFSET {begin}"
+            return Problem(told, missing=True)
+        positions[partition] = begin if end is None else end
     gone = sorted(set(bound) - set(retained))
     if gone:
         return Problem(f"topic {topic} has no partition {gone[0]} any more, bound up to offset {bound[gone[0]]}")
@@ -109,7 +115,7 @@ def prepare(
     for row in bad:
         partition, offset = places[row.index]
         bad_in[partition] = bad_in.get(partition, 0) + 1
-        errors.append((row.reason, _readable(values[row.index]), topic, partition, offset))
+        errors.append((row.reason, readable(values[row.index]), topic, partition, offset))
     runs = []
     after = dict(positions)
     for partition, records in sorted(polled.items()):
@@ -132,8 +138,8 @@ def bindings(source: Item, prepared: Prepared, error_runs: Sequence[Run]) -> tup
     )
 
 
-def _readable(value: bytes | None) -> str | None:
-    """The value as text that any client can show: what is not UTF-8 or is U+0000 becomes the replacement character."""
+def readable(value: bytes | None) -> str | None:
+    """A value as text that any client can show: what is not UTF-8 or is U+0000 becomes the replacement character."""
     if value is None:
         return None
     text = value[: 4 * ERROR_VALUE_CHARS_MAX].decode("utf-8", "replace")[:ERROR_VALUE_CHARS_MAX]

@@ -127,7 +127,7 @@ class _Collection(NamedTuple):
 
     @property
     def shape(self) -> Shape:
-        return Shape(batches=not isinstance(self.item, Source))
+        return Shape(batches=not _of_the_user(self.item))
 
 
 class Sealer:
@@ -364,6 +364,14 @@ class Sealer:
                 raise Unavailable("the controller is stopping")
             yield table
 
+    def sealed(self, name: str) -> Sealed:
+        """What is in files of a collection, by what is known now; any thread."""
+        return self._segments.state.sealed(name)
+
+    def settled(self, sealed: Sealed, columns: Columns) -> Iterator[pa.Table]:
+        """All changes in these files; any thread.  Raises ``Gone`` where others have taken the place of one since."""
+        return self._read(sealed.files, columns)
+
     def _read(self, files: Iterable[Segment], columns: Columns) -> Iterator[pa.Table]:
         for each in files:
             yield from chunks(each, self._store.read(each.path), columns)
@@ -482,7 +490,7 @@ class Sealer:
         self._cut = {place: cut for place, cut in self._cut.items() if place[0] in segments.collections}
         for name, sealed in segments.collections.items():
             item = image.item(name)
-            if item is None or isinstance(item, Source):  # whose topic is the user's
+            if item is None or _of_the_user(item):
                 continue
             if isinstance(item, MaterializedView):
                 bound = views.views[name].bound if name in views.views else NOTHING
@@ -541,6 +549,11 @@ class Sealer:
             begun = number_of(each.path.split(".parquet")[0] + ".parquet") if found is None else found
             if begun is not None and begun < number and each.path not in known and self._removed(each.path):
                 log.info("removed a file that nobody added", extra={"path": each.path})
+
+
+def _of_the_user(item: Item) -> bool:
+    """Whether its rows are on a topic that is not ours."""
+    return isinstance(item, Source) and item.in_place
 
 
 def _positions(table: pa.Table) -> pa.Table:

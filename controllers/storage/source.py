@@ -18,24 +18,25 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass, field
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from catalog_log.objects import Column, Item
+from catalog_log.objects import Source as SourceItem
 from collection.binding import pin
-from collection.writer import CollectionWriter
 from controllers.at_work import AtWork
-from controllers.storage.remap import Prepared, Problem, bindings, made_anew, prepare, start_positions
-from journal.clients import discard, make_consumer, reach
+from controllers.storage.brokers import Brokers
+from controllers.storage.remap import Prepared, Problem, made_anew, start_positions
+from controllers.storage.taking import ANSWER_TIMEOUT_S, ERROR_COLUMNS, Polled, Taking
+from journal.clients import discard, reach
 from journal.errors import TidemarkError, Unavailable
-from journal.lasting import QUIET_S, forsaken, lasting_of
-from journal.leaders import leaders_of
-from journal.topic_ids import ids_of
+from journal.lasting import QUIET_S, forsaken
 from oracle.client import Oracle, wall_clock_ms
 from oracle.model import CommitPart
+from oracle.state import OracleState
 
 log = logging.getLogger(__name__)
 
@@ -60,25 +61,15 @@ FIRST_S = 5.0
 """How long the first records of a source may take where there are some: what aborted transactions left is none."""
 
 METADATA_TIMEOUT_S = 5.0
-ANSWER_TIMEOUT_S = 60.0
-"""The oracle and the writer answer or give up by themselves within 30 s; this only bounds a mistake of ours."""
-
 BACKOFF_FIRST_S = 0.25
 BACKOFF_MAX_S = 10.0
-
-ERROR_COLUMNS = (
-    Column("error", "text"), Column("value", "text"), Column("topic", "text"), Column("partition", "int4"),
-    Column("offset", "int8"),
-)  # fmt: skip
-"""The columns of every errors collection."""
 
 _MISSING = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
 
 STARTING, RUNNING, WAITING, FAILED, STOPPED = "starting", "running", "waiting", "failed", "stopped"
 
 
-Polled = dict[int, list[tuple[int, bytes | None]]]
-"""Records with their offsets, by partition."""
+__all__ = ["ERROR_COLUMNS", "Source", "SourceProblem", "SourceStatus"]
 
 
 class SourceProblem(Exception):
@@ -123,26 +114,29 @@ class Source:
     """A thread per source: one slow topic keeps nobody waiting.  ``stop`` it, then ``join`` it."""
 
     def __init__(
-        self, item: Item, bootstrap: str, oracle: Oracle, writer: CollectionWriter, incarnation: str, at_work: AtWork,
-        refused: str | None = None,
+        self, item: SourceItem, brokers: Callable[[], Brokers], taking: Callable[[], Taking], oracle: Oracle,
+        incarnation: str, at_work: AtWork, refused: str | None = None,
     ) -> None:  # fmt: skip
-        """``refused`` says why nothing may be read for it, whatever its topic holds."""
+        """``brokers``: those it reads from, asked anew whenever it begins; ``taking``: what it does with what it reads;
+        ``refused`` says why nothing may be read for it, whatever its topic holds."""
         self.item = item
         self.status = SourceStatus(item.id, item.name, item.topic)
-        self._bootstrap = bootstrap
-        self._leaders = leaders_of(bootstrap)
-        self._ids = ids_of(bootstrap)
-        self._others = lasting_of(bootstrap)
+        self._of_brokers = brokers
+        self._of_taking = taking
+        self._brokers: Brokers
+        self._taking: Taking | None = None
+        self._unfollow: Callable[[], None] = lambda: None
         self._read: dict[int, int] = {}
         """Up to where it has read, of each partition."""
         self._reached: dict[int, int] = {}
         """Where the reading came to the end of a partition."""
+        self._bound_by: OracleState
+        """What is bound, by the barrier that it began with."""
         self._topic_id = ""
         """Of the topic that is being read."""
         self._moved = threading.Event()
         """Set when most brokers name another leader of the topic, or the consumer hears of none any more."""
         self._oracle = oracle
-        self._writer = writer
         self._incarnation = incarnation
         self._at_work = at_work
         self._attempts = 0
@@ -164,7 +158,6 @@ class Source:
         self._thread.join()
 
     def _run(self) -> None:
-        unfollow = self._leaders.follow(self.status.topic, lambda _: self._moved.set())
         while not self._stopped.is_set():
             try:
                 self._ingest()
@@ -181,7 +174,9 @@ class Source:
             if not self._stopped.is_set():
                 self._stopped.wait(self._backoff_s)
                 self._backoff_s = min(2 * self._backoff_s, BACKOFF_MAX_S)
-        unfollow()
+        self._unfollow()
+        if self._taking is not None:
+            self._taking.close()
         self.status.state = STOPPED
 
     def _trouble(self, state: str, error: str) -> None:
@@ -225,13 +220,18 @@ class Source:
         if refused is not None:
             raise refused
         self._moved.clear()
-        begin_at = self._leaders.bootstrap(self.status.topic)
-        consumer = make_consumer(begin_at, **{"isolation.level": "read_committed", "enable.partition.eof": True})
+        self._meet()
+        if self._taking is None:
+            self._taking = self._of_taking()
+        settings = {"isolation.level": "read_committed", "enable.partition.eof": True}
+        consumer = self._brokers.consumer(self.status.topic, **settings)
         under_way: tuple[Future, Prepared] | None = None
         try:
             positions = self._begin(consumer)
             # What comes first may be what ended the process that read it last; it is bound before more is read.
             with self._at_work.on([self.item.id]):
+                self._taking.begin(self._bound_by)
+                self._runs(positions)
                 polled = self._first(consumer, positions)
                 if polled:
                     prepared, part = self._judged(polled, positions)
@@ -262,13 +262,16 @@ class Source:
                     self._look_again(consumer, positions)
                     look_again_at = time.monotonic() + LOOK_AGAIN_S
                 if time.monotonic() >= quiet_since + QUIET_S:
-                    if forsaken(consumer, self.item.topic, self._others):
+                    if forsaken(consumer, self.item.topic, self._brokers.others):
                         log.warning("a consumer knows no broker, another goes on", extra={"source": self.item.id})
                         self._moved.set()
                     quiet_since = time.monotonic()
             if under_way is not None:
                 last, under_way = under_way, None
                 self._await_commit(*last)
+        except KafkaException as error:
+            consumer.poll(0)  # what it was told of who we are
+            raise self._brokers.said(error) or error from None
         finally:
             if under_way is not None:
                 under_way[0].exception(
@@ -278,9 +281,11 @@ class Source:
             discard(consumer, f"source-{self.item.id}")
 
     def _judged(self, polled: Polled, positions: dict[int, int]) -> tuple[Prepared, CommitPart]:
-        asked = self._ids.ask([self.status.topic])  # after the fetch, and answered while we judge
-        prepared = prepare(self.item, polled, positions, pin(self._topic_id))
-        part = self._part(prepared)
+        asked = self._brokers.ids.ask([self.status.topic])  # after the fetch, and answered while we judge
+        assert self._taking is not None, "it has begun"
+        self._attempts += 1
+        attempt = f"{self._incarnation}/{self.item.id}/{self._attempts}"
+        prepared, part = self._taking.part(polled, positions, pin(self._topic_id), attempt)
         self._check_id(asked()[self.status.topic])
         return prepared, part
 
@@ -290,15 +295,16 @@ class Source:
         partitions = self._partitions(consumer)
         if not partitions:
             raise SourceProblem(Problem(f"topic {topic} does not exist yet", missing=True))
-        found = self._ids.ask([topic])()[topic]
+        found = self._brokers.ids.ask([topic])()[topic]
         if found is None:
             raise SourceProblem(Problem(f"topic {topic} does not exist yet", missing=True))
         self._topic_id = found
         state = self._oracle.barrier().result(ANSWER_TIMEOUT_S)
-        if problem := made_anew(topic, found, state.bindings(self.item.id).pins()):
+        progress = state.bindings(self.item.progress_id)
+        if problem := made_anew(topic, found, progress.pins()):
             self.status.ends, self.status.behind = {}, None  # how far another topic goes says nothing
             raise SourceProblem(problem)
-        bound = {p: end for (t, p), end in state.bindings(self.item.id).ends().items() if t == topic}
+        bound = {p: end for (t, p), end in progress.ends().items() if t == topic}
         retained = {p: self._watermarks(consumer, p) for p in partitions}
         self._reached = {}
         if self.status.caught_up_ms is None:
@@ -306,14 +312,42 @@ class Source:
         self.status.positions = {p: bound.get(p, low) for p, (low, _) in retained.items()}
         self.status.ends = {p: high for p, (_, high) in retained.items()}
         self._count_behind()
-        positions = start_positions(topic, bound, retained)
+        first = self._first_offsets(consumer, {p: retained[p] for p in retained if p not in bound})
+        positions = start_positions(topic, bound, retained, first)
         if isinstance(positions, Problem):
             raise SourceProblem(positions)
         consumer.assign([TopicPartition(topic, p, at) for p, at in positions.items()])
         self.status.positions = dict(positions)
-        self.status.state, self.status.error = RUNNING, None
-        log.info("source runs", extra={"source": self.item.id, "topic": topic, "positions": positions})
+        self._bound_by = state
         return positions
+
+    def _runs(self, positions: dict[int, int]) -> None:
+        self.status.state, self.status.error = RUNNING, None
+        told = {"source": self.item.id, "topic": self.item.topic, "positions": dict(positions)}
+        log.info("source runs", extra=told)
+
+    def _meet(self) -> None:
+        """The brokers to read from, and what is to be heard of who leads the topic there."""
+        found = self._of_brokers()
+        if found is getattr(self, "_brokers", None):
+            return
+        self._unfollow()
+        self._brokers = found
+        self._unfollow = found.follow(self.status.topic, self._moved.set)
+
+    def _first_offsets(self, consumer: Consumer, retained: dict[int, tuple[int, int]]) -> dict[int, int]:
+        """Where to begin with partitions that nothing is bound of, by the word of who made the source."""
+        reading = self.item.reading
+        if reading is None or not retained:
+            return {}
+        if reading.start_ms is None:
+            return {p: at for p, at in enumerate(reading.start_offsets) if p in retained}
+        asked = [TopicPartition(self.item.topic, p, reading.start_ms) for p in retained]
+        found = reach(
+            self._brokers.bootstrap, lambda timeout: consumer.offsets_for_times(asked, timeout), METADATA_TIMEOUT_S
+        )
+        # Of a partition that has nothing so late it is the end: what comes is of then or later, or came before.
+        return {each.partition: each.offset if each.offset >= 0 else retained[each.partition][1] for each in found}
 
     def _check_id(self, topic_id: str | None) -> None:
         """Raise unless the topic, asked after a fetch, still is the one that we began with."""
@@ -337,11 +371,13 @@ class Source:
         if first is None:
             return {}
         polled: Polled = {}
+        assert self._taking is not None, "it has begun"
+        record = self._taking.record
         linger_s = max(0.0, min(LINGER_S, self._committed_at + LINGER_S - time.monotonic()))
         for message in (first, *consumer.consume(BATCH_ROWS_MAX - 1, linger_s)):
             error = message.error()
             if error is None:
-                polled.setdefault(message.partition(), []).append((message.offset(), message.value()))
+                polled.setdefault(message.partition(), []).append((message.offset(), record(message)))
             elif error.code() == KafkaError._PARTITION_EOF:
                 self._reached[message.partition()] = message.offset()
             elif error.code() == KafkaError._AUTO_OFFSET_RESET:
@@ -361,17 +397,6 @@ class Source:
         raise SourceProblem(Problem(f"topic {self.item.topic} partition {partition} cannot be read from "
                                     f"offset {positions[partition]}"))  # fmt: skip
 
-    def _part(self, prepared: Prepared) -> CommitPart:
-        """Write the error rows, if any, and say what to bind.  Rows that are never bound are never seen."""
-        self._attempts += 1
-        attempt = f"{self._incarnation}/{self.item.id}/{self._attempts}"
-        runs = []
-        if prepared.bad:
-            errors_id = self.item.errors_id
-            written = self._writer.write(errors_id, ERROR_COLUMNS, prepared.bad, attempt)
-            runs = written.result(ANSWER_TIMEOUT_S)
-        return CommitPart(attempt, bindings(self.item, prepared, runs))
-
     def _await_commit(self, commit: Future, prepared: Prepared) -> None:
         """Wait for the commit.  Raises where it did not happen, or nobody knows: then we begin anew, by a barrier."""
         self.status.last_ts = commit.result(ANSWER_TIMEOUT_S)
@@ -386,9 +411,14 @@ class Source:
         try:
             partitions = self._partitions(consumer)
             added = [p for p in partitions if p not in positions]
-            begin = {p: self._watermarks(consumer, p)[0] for p in added}
-        except (KafkaException, Unavailable):
-            return  # the brokers are away; we look again
+            retained = {p: self._watermarks(consumer, p) for p in added}
+            first = self._first_offsets(consumer, retained)
+            begin = {p: max(low, first.get(p, low)) for p, (low, _) in retained.items()}
+        except (KafkaException, Unavailable) as error:
+            why = self._brokers.said(error) if isinstance(error, KafkaException) else error
+            self.status.error = "the brokers are away" if why is None else why.message
+            return  # we look again; what was fetched goes on
+        self.status.error = None
         if not partitions:
             raise SourceProblem(Problem(f"topic {self.item.topic} does not exist any more", missing=True))
         if begin:
@@ -407,5 +437,5 @@ class Source:
     def _watermarks(self, consumer: Consumer, partition: int) -> tuple[int, int]:
         asked = TopicPartition(self.item.topic, partition)
         return reach(
-            self._bootstrap, lambda timeout: consumer.get_watermark_offsets(asked, timeout), METADATA_TIMEOUT_S
+            self._brokers.bootstrap, lambda timeout: consumer.get_watermark_offsets(asked, timeout), METADATA_TIMEOUT_S
         )

@@ -70,7 +70,7 @@ def test_an_answer_that_says_no_makes_no_other_client() -> None:
 @pytest.mark.integration
 def test_ids_are_told_though_the_client_lost_its_brokers(broker: str, env_name: str) -> None:
     topics.ensure_topic(broker, topics.journal_spec(env_name, 1))
-    ids = TopicIds(broker)
+    ids = TopicIds(Lasting(broker))
     ids._admin = Lasting(f"127.0.0.1:{free_ports(1)[0]}")  # as one that asks nobody
     ids._admin._bootstrap = broker
     assert ids.ask([env_name])()[env_name] == topics.verify_journal(broker, env_name)

@@ -16,6 +16,7 @@ from embedded.ports import free_ports
 from journal import clients, kafka, topics
 from journal.errors import FatalLog, Unavailable
 from journal.kafka import KafkaTransport
+from journal.lasting import Lasting
 from journal.topic_ids import TopicIds
 from journal.topics import journal_spec
 from tests.kafka_topics import delete_topic
@@ -287,6 +288,6 @@ def test_a_request_that_is_never_sent_is_made_again_long_before_its_caller_gives
     assert heard == ["env.oracle"]
     given.clear()
     monkeypatch.setattr("journal.clients.make_admin", lambda _: admin)
-    assert TopicIds("nowhere:1").ask(["env.oracle"])() == {"env.oracle": "id"}
+    assert TopicIds(Lasting("nowhere:1")).ask(["env.oracle"])() == {"env.oracle": "id"}
     assert len(given) == 2 and given[0] <= clients.CONTROLLER_TRY_S and heard == ["env.oracle"] * 2
-    assert TopicIds("nowhere:1").ask([])() == {}
+    assert TopicIds(Lasting("nowhere:1")).ask([])() == {}

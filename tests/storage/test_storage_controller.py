@@ -210,7 +210,7 @@ def test_rows_and_errors_are_bound_together(world: World) -> None:
 
 def test_a_source_whose_consumer_lost_its_brokers_goes_on_with_another(world: World, monkeypatch) -> None:
     makes = Makes(clients.make_consumer)
-    monkeypatch.setattr("controllers.storage.source.make_consumer", makes)
+    monkeypatch.setattr("controllers.storage.brokers.make_consumer", makes)
     source, errors = world.source("u1", "clicks")
     world.make_topic("clicks")
     world.produce("clicks", b'{"id":1,"t":"a"}')

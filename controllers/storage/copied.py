@@ -1,0 +1,163 @@
+"""A source whose messages are decoded once and written as rows to a topic of ours.
+
+Promises: the rows that come of a range of the user's offsets are bound by the same commit part as that range is, which
+is contiguous, under the source's *progress*; so each message counts exactly once, whatever dies when.  Who reads the
+source reads rows, and needs no connection, no registry and no record of the user's again.
+
+What a key was before, under ``ENVELOPE UPSERT`` and ``DEBEZIUM``, is kept beside
+(:mod:`controllers.storage.keyed_state`): it is what the source's own rows say, and is made of them whenever it is not
+known to be at the very offsets that are bound.  A registry that is away delays the source, and no message is judged
+without it.
+
+Turned down: to bind the user's offsets and decode them again wherever they are read, as sources of plain JSON do.
+Every cluster would need the secrets, registries would have to answer the same for ever, and what a message takes away
+is known to nobody who has only that message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+
+import pyarrow as pa
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE
+from confluent_kafka import Message as KafkaMessage
+
+from catalog_log.objects import Connection, Source
+from catalog_log.objects.reading import NONE
+from collection.binding import Binding, BoundRun, Run
+from collection.columns import table_from_rows
+from collection.messages import registry
+from collection.messages.judging import Judge, Judged, Message
+from collection.rows import Undecodable
+from collection.writer import CollectionWriter
+from controllers.storage.keyed_state import Inconsistent, KeyedState
+from controllers.storage.remap import ERROR_ROW, Prepared, readable
+from controllers.storage.taking import ANSWER_TIMEOUT_S, Polled, errors_written
+from controllers.storage.upserts import Keys, changed
+from oracle.model import CommitPart
+from oracle.state import OracleState
+from schemas.avro_messages import Schema
+
+WRITERS_MAX = 1_000
+"""Schemas of a registry that are remembered; a topic has some tens in its time.  (What is read by them is remembered by
+the decoder; this is what spares asking again after a new beginning.)"""
+
+UNKNOWN_MAX = 10_000
+"""Ids that are no schema, which are remembered until the source begins anew: a registry may learn them."""
+
+Rows = Callable[[Source, Sequence[BoundRun]], Iterator[pa.Table]]
+"""All changes of a source's own collection, where these runs are bound: the columns, then the diffs."""
+
+
+class Copied:
+    def __init__(
+        self, item: Source, writer: CollectionWriter, connection: Callable[[str], Connection], rows: Rows
+    ) -> None:
+        """``connection`` gives one by its id."""
+        self._item = item
+        self._writer = writer
+        self._connection = connection
+        self._rows = rows
+        self._judge = Judge(item)
+        self._known: dict[str, dict[int, Schema | None]] = {}
+        self._keyed = item.envelope != NONE
+        self._keys = Keys(item.stored, self._judge.key_columns, self._judge.key_places)
+        self._state: KeyedState | None = None
+        self._state_at: dict[int, int] | None = None
+        """Up to where what is in ``_state`` was judged, of each partition that anything was judged of; ``None``: it is
+        of no use."""
+
+    def record(self, message: KafkaMessage) -> Message:
+        kind, ms = message.timestamp()
+        return Message(
+            message.partition(), message.offset(), message.key(), message.value(),
+            -1 if kind == TIMESTAMP_NOT_AVAILABLE else ms, message.headers() or (),
+        )  # fmt: skip
+
+    def begin(self, state: OracleState) -> None:
+        for known in self._known.values():
+            for number in [number for number, found in known.items() if found is None]:
+                del known[number]
+        if not self._keyed:
+            return
+        bound = {p: end for (t, p), end in state.bindings(self._item.progress_id).ends().items()
+                 if t == self._item.topic}  # fmt: skip
+        if self._state_at == bound:
+            return
+        self._state_at = None
+        if self._state is None:
+            self._state = KeyedState()
+        rows = state.bindings(self._item.id).bound
+        with closing(self._rows(self._item, (*rows.base, *rows.recent))) as tables:
+            try:
+                self._state.load(map(self._keys.of_rows, tables))
+            except Inconsistent as error:
+                raise Undecodable("the rows of a source are not one of each key", detail=str(error)) from error
+        self._state_at = bound
+
+    def part(
+        self, polled: Polled, positions: dict[int, int], pin: str, attempt: str
+    ) -> tuple[Prepared, CommitPart]:
+        item = self._item
+        messages = [record for _, records in sorted(polled.items()) for _, record in records]
+        self._learn(messages)
+        judged = self._judge.judge(messages)
+        prepared = _prepared(item, polled, positions, pin, messages, judged)
+        errors = errors_written(self._writer, item, prepared.bad, attempt)
+        table = self._changes(judged, prepared) if self._keyed else table_from_rows(item.stored, judged.rows)
+        written = self._writer.write(item.id, item.stored, table, attempt).result(ANSWER_TIMEOUT_S)
+        return prepared, CommitPart(
+            attempt,
+            (
+                *(Binding(item.progress_id, run, contiguous=True) for run in prepared.runs),
+                *(Binding(item.id, run) for run in written),
+                *(Binding(item.errors_id, run) for run in errors),
+            ),
+        )
+
+    def close(self) -> None:
+        if self._state is not None:
+            self._state.close()
+
+    def _changes(self, judged: Judged, prepared: Prepared) -> pa.Table:
+        assert self._state is not None and self._state_at is not None, "it has begun"
+        hashes = self._keys.hashes(judged.keyed)
+        found = changed(self._keys, judged.keyed, hashes, self._state.get(hashes))
+        at, self._state_at = self._state_at, None
+        self._state.put(found.puts)
+        # Ahead of what is bound until the commit is: if that fails, these are not the offsets that are bound.
+        self._state_at = at | {run.partition: run.upper for run in prepared.runs}
+        return found.table
+
+    def _learn(self, messages: Sequence[Message]) -> None:
+        """Ask registries for what is not known of the schemas of ``messages``."""
+        for registry_id, numbers in self._judge.schemas(messages).items():
+            known = self._known.setdefault(registry_id, {})
+            if len(known) > WRITERS_MAX + UNKNOWN_MAX:
+                known.clear()
+            asked = sorted(numbers - known.keys())
+            if asked:
+                connection = self._connection(registry_id)
+                for number in asked:
+                    known[number] = registry.schema(connection, number)
+            self._judge.know(registry_id, {number: known[number] for number in numbers})
+
+
+def _prepared(
+    item: Source, polled: Polled, positions: dict[int, int], pin: str, messages: Sequence[Message], judged: Judged
+) -> Prepared:
+    bad_in: dict[int, int] = {}
+    errors: list[ERROR_ROW] = []
+    for each in judged.bad:
+        message = messages[each.index]
+        bad_in[message.partition] = bad_in.get(message.partition, 0) + 1
+        errors.append((each.reason, readable(message.value), item.topic, message.partition, message.offset))
+    runs = []
+    after = dict(positions)
+    for partition, records in sorted(polled.items()):
+        lower, upper = positions[partition], records[-1][0] + 1
+        assert lower <= records[0][0], f"{item.topic}/{partition}: {records[0][0]} was judged before (at {lower})"
+        runs.append(Run(item.topic, partition, lower, upper, pin, len(records) - bad_in.get(partition, 0)))
+        after[partition] = upper
+    return Prepared(tuple(runs), tuple(errors), len(messages) - len(errors), after)

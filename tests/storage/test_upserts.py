@@ -1,0 +1,147 @@
+"""UPSERT and DEBEZIUM against a model, in any batches and through any restarts: a key is what it was told last.
+
+The source's rows are folded here as the log has them; a restart throws away what is kept beside and makes it of these.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from catalog_log.objects import Column, Source
+from catalog_log.objects.reading import Format, Reading
+from collection.columns import DIFF, table_from_rows, with_diff
+from collection.messages.judging import Judge, Keyed, Message
+from collection.rows import decode, encode
+from controllers.storage import keyed_state
+from controllers.storage.keyed_state import Inconsistent, KeyedState
+from controllers.storage.upserts import Keys, changed, packed, unpacked
+from tests.seeds import seed_of_commit
+from values.datatypes.registry import DATATYPES
+
+
+def source(envelope: str) -> Source:
+    columns = (Column("key", "text", False, id=1), Column("n", "int8", id=2), Column("x", "float8", id=3))
+    reading = Reading(Format("json"), Format("text"), ("key", "value", "value"))
+    return Source("u1", "s1", "s", "", columns, topic="t", format="json", envelope=envelope, errors_id="u2",
+                  reading=reading)  # fmt: skip
+
+
+class World:
+    """A source's rows on its topic, and what its controller keeps."""
+
+    def __init__(self, of: Source) -> None:
+        self.source = of
+        self.judge = Judge(of)
+        self.keys = Keys(of.stored, self.judge.key_columns, self.judge.key_places)
+        self.topic: list[bytes] = []
+        self.state = KeyedState()
+
+    def batch(self, messages: list[Message]) -> None:
+        judged = self.judge.judge(messages)
+        assert not judged.bad
+        hashes = self.keys.hashes(judged.keyed)
+        found = changed(self.keys, judged.keyed, hashes, self.state.get(hashes))
+        self.state.put(found.puts)
+        self.topic += [each.value for each in encode(self.source.stored, found.table, "a")]
+
+    def restart(self) -> None:
+        self.state.close()
+        self.state = KeyedState()
+        tables = [decode(self.source.stored, [each]) for each in self.topic]
+        self.state.load(map(self.keys.of_rows, tables))
+
+    def rows(self) -> dict[tuple, int]:
+        """Each row with how often it is there."""
+        table = decode(self.source.stored, self.topic)
+        found: dict[tuple, int] = {}
+        for *row, diff in zip(*(column.to_pylist() for column in table.columns), strict=True):
+            found[tuple(row)] = found.get(tuple(row), 0) + diff
+        return {row: count for row, count in found.items() if count}
+
+
+def sent(envelope: str, key: str, value: dict | None, before: dict | None, rng: random.Random) -> list[Message]:
+    """What says that ``key`` is ``value`` now: of Debezium also twice, with a ``before`` that need not be true."""
+    if envelope == "upsert":
+        data = None if value is None else json.dumps(value).encode()
+        return [Message(0, 0, key.encode(), data, -1)]
+    said = json.dumps({"before": rng.choice([None, before, {"n": 99}]), "after": value}).encode()
+    found = [Message(0, 0, key.encode(), said, -1)] * rng.choice([1, 1, 2])
+    return found + ([Message(0, 0, key.encode(), None, -1)] if value is None else [])
+
+
+@pytest.mark.parametrize("envelope", ["upsert", "debezium"])
+def test_what_keys_were_told_last_is_what_is_there(envelope: str, monkeypatch) -> None:
+    monkeypatch.setattr(keyed_state, "ASKED_AT_ONCE", 7)
+    monkeypatch.setattr(keyed_state, "LOADED_AT_ONCE", 5)
+    rng = random.Random(seed_of_commit())
+    world, model = World(source(envelope)), {}
+    for _ in range(120):
+        batch = []
+        for _ in range(rng.randrange(1, 30)):
+            key = f"k{rng.randrange(40)}"
+            n, x = rng.randrange(3), rng.choice([0.0, -0.0, 1.5])
+            value = rng.choice([None, {"n": n}, {"n": n, "x": x}])
+            batch += sent(envelope, key, value, model.get(key), rng)
+            model[key] = value
+        world.batch(batch)
+        if rng.random() < 0.2:
+            world.restart()
+        expected = {(key, value["n"], value.get("x")) for key, value in model.items() if value is not None}
+        assert world.rows() == dict.fromkeys(expected, 1)
+        assert len(world.state) == len(expected)
+    world.state.close()
+
+
+def test_what_is_told_again_changes_nothing() -> None:
+    world = World(source("upsert"))
+    world.batch([Message(0, 0, b"a", b'{"n":1,"x":0}', -1), Message(0, 1, b"b", None, -1)])
+    written = len(world.topic)
+    world.batch([Message(0, 2, b"a", b'{"n":1,"x":-0.0}', -1), Message(0, 3, b"b", None, -1)])
+    world.restart()
+    world.batch([Message(0, 4, b"a", b'{"x":0,"n":1}', -1)])
+    assert len(world.topic) == written == 1
+    world.state.close()
+
+
+def test_equal_rows_are_equal_bytes_and_come_back() -> None:
+    text, many = "".join(["a", "b"]), datetime(2020, 1, 1, tzinfo=UTC)
+    one, other = (text, text, Decimal("1.50"), many, [1, None], b"x"), ("ab", "".join("ab"), Decimal("1.50"), many,
+                                                                       [1, None], b"x")  # fmt: skip
+    assert packed(one) == packed(other) and unpacked(packed(one)) == one
+
+
+def test_rows_that_are_not_one_of_each_key_are_told() -> None:
+    world = World(source("upsert"))
+    columns = world.source.stored
+    for rows in ([("a", 1, None), ("a", 2, None)], [("a", 1, None), ("a", 1, None)]):
+        with pytest.raises(Inconsistent):
+            world.state.load([world.keys.of_rows(with_diff(table_from_rows(columns, rows)))])
+    gone = with_diff(table_from_rows(columns, [("a", 1, None)]), -1)
+    with pytest.raises(Inconsistent):
+        world.state.load([world.keys.of_rows(gone)])
+    there = with_diff(table_from_rows(columns, [("a", 1, None)]))
+    world.state.load([world.keys.of_rows(gone), world.keys.of_rows(there)])
+    assert len(world.state) == 0
+    world.state.close()
+
+
+def test_keys_of_all_types_are_told_apart_alike_before_and_after_a_restart() -> None:
+    types = {"i": "int4", "n": "numeric(6,2)", "at": "timestamptz", "d": "date", "b": "bytea", "f": "float8",
+             "iv": "interval", "a": "int4[]"}  # fmt: skip
+    columns = tuple(Column(name, kind, id=n) for n, (name, kind) in enumerate(types.items(), 1))
+    keys = Keys(columns, columns, range(len(columns)))
+    row = (1, Decimal("1.50"), datetime(2020, 1, 1, tzinfo=UTC), datetime(2020, 1, 1).date(), b"\0", -0.0,
+           DATATYPES["interval"].read("1 day 2 s"), [1, None])  # fmt: skip
+    keyed = [Keyed(row, row)]
+    hashes = keys.hashes(keyed)
+    found = changed(keys, keyed, hashes, {})
+    again = decode(columns, [each.value for each in encode(columns, found.table, "a")])
+    assert isinstance(again, pa.Table) and again.column(DIFF).to_pylist() == [1]
+    ((key, value, _),) = keys.of_rows(again)
+    assert [key] == hashes and found.puts == {key: value}
