@@ -13,6 +13,7 @@ from adapter.execute.ddl_commit import Asked, DdlOutcome, DdlQueue
 from adapter.execute.not_null import NotNull
 from adapter.execute.planning import ON_LOOP_CHARS_MAX
 from adapter.execute.plans import Plans
+from adapter.execute.registries import Registries
 from adapter.execute.results import ddl_result
 from adapter.execute.sequences import Sequences
 from adapter.execute.session_names import names_of
@@ -43,6 +44,7 @@ class DdlStatements:
         sequences: Sequences,
         not_null: NotNull,
         topic_exists: Callable[[str], bool | None],
+        registries: Registries,
     ) -> None:
         self._queue = queue
         self._catalog = catalog
@@ -51,12 +53,14 @@ class DdlStatements:
         self._sequences = sequences
         self._not_null = not_null
         self._topic_exists = topic_exists
+        self._registries = registries
 
     async def run(
         self, session: SessionState, prepared: Prepared, planned: Statement, params: Sequence[object | None]
     ) -> Result:
         statement, asked = planned.parsed, None
-        if isinstance(statement, st.CreateSource):  # beside the statement, which waits for nobody's opinion (I8)
+        if isinstance(statement, st.CreateSource) and statement.connection is None:
+            # Beside the statement, which waits for nobody's opinion (I8).
             asked = asyncio.ensure_future(asyncio.to_thread(self._topic_exists, statement.topic))
         try:
             asked_by = Asked(prepared.sql, session.user)
@@ -86,6 +90,8 @@ class DdlStatements:
             if trees:
                 given = await self._constants.values(list(trees.values()))
                 statement = with_values(statement, dict(zip(trees, given, strict=True)))
+        if isinstance(statement, st.CreateSource):
+            statement = await self._registries.told(statement, names, session)
         for sequence_id in counted_on(statement, self._catalog.image, names):  # behind the last value given out
             await self._sequences.give_back(sequence_id)
 

@@ -36,6 +36,7 @@ from adapter.execute.peeks import Peeks
 from adapter.execute.planning import Planner
 from adapter.execute.plans import Plans, param_oids_of
 from adapter.execute.reads import Reads
+from adapter.execute.registries import Registries
 from adapter.execute.returned import returned
 from adapter.execute.selects import Selects
 from adapter.execute.sequences import Sequences
@@ -90,7 +91,10 @@ class TidemarkExecutor:
         self.reads = Reads(peeks, self.plans)
         self.commits = Commits(Inserter(catalog, oracle, writer, bridge), self.images)
         not_null = NotNull(self.images, self.plans, self.reads)
-        self._ddl = DdlStatements(self.ddl, catalog, self.plans, constants, self.sequences, not_null, topic_exists)
+        self._ddl = DdlStatements(
+            self.ddl, catalog, self.plans, constants, self.sequences, not_null, topic_exists,
+            Registries(self.images, bridge),
+        )  # fmt: skip
         selects = Selects(self.images, self.plans, constants, self.sequences, self.system, self.reads)
         inserts = Inserts(self.images, self.plans, constants, self.sequences, self.reads, self.commits)
         changes = Changes(self.images, self.plans, constants, self.sequences, self.reads, self.commits)

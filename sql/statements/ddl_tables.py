@@ -1,13 +1,12 @@
-"""CREATE SCHEMA, TABLE and SOURCE: what holds rows that somebody sends, and where names live.  Pure."""
+"""CREATE SCHEMA and TABLE: what holds rows that somebody sends, and where names live.  Pure."""
 
 from __future__ import annotations
 
 from catalog_log import model, records
 from catalog_log.model import Schema
-from catalog_log.objects import Column, Errors, Source, Table
+from catalog_log.objects import Column, Table
 from journal.errors import InvalidUsage
-from journal.names import TopicNames
-from sql.objects.identifiers import check_columns, check_identifier, check_schema_name, errors_name
+from sql.objects.identifiers import check_columns, check_identifier, check_schema_name
 from sql.objects.item_ids import ItemIds
 from sql.objects.names import ImageLike, Names, database_of, target_schema
 from sql.statements.ddl_made import created, exists, new_columns, taken
@@ -15,17 +14,7 @@ from sql.statements.ddl_sequences import put_position, with_sequences
 from sql.statements.defaults import read_by_default
 from sql.statements.plans import DdlPlan
 from sql.syntax import statements as st
-from trees.errors import already_exists
 from values.numeric.sequence_values import Position
-
-ERRORS_COLUMNS = (
-    Column("error", "text"),
-    Column("value", "text"),
-    Column("topic", "text"),
-    Column("partition", "int4"),
-    Column("offset", "int8"),
-)
-"""What is kept of a message that is no row of its source."""
 
 
 def plan_create_schema(s: st.CreateSchema, image: ImageLike, names: Names) -> DdlPlan:
@@ -74,40 +63,4 @@ def plan_create_table(s: st.CreateTable, image: ImageLike, names: Names) -> DdlP
     return created(ids, s.tag, item, *sequences, also=positions)
 
 
-def plan_create_source(s: st.CreateSource, image: ImageLike, names: Names) -> DdlPlan:
-    schema = target_schema(image, names, s.name)
-    columns = _columns(s.columns, "source", image)
-    name = check_identifier(s.name.last)
-    if not s.topic or len(s.topic) > 249:
-        raise InvalidUsage(f'invalid topic name "{s.topic}"', sqlstate="22023", hint="1 to 249 characters")
-    environment = TopicNames(image.genesis.environment_id)
-    if environment.reserved(s.topic):
-        raise InvalidUsage(
-            f'permission denied for topic "{s.topic}"',
-            sqlstate="42501",
-            detail=f"topics {environment.env}.* are Tidemark's own",
-            hint="copy what is to be read to a topic with another prefix",
-        )
-    if taken(image, schema, name):
-        return exists("relation", name, s.if_not_exists, s.tag)
-    of_errors = check_identifier(errors_name(name))
-    if taken(image, schema, of_errors):
-        raise already_exists("relation", of_errors)
-    ids = ItemIds(image)
-    source_id, errors_id = ids.item(), ids.item()
-    source = Source(
-        source_id,
-        schema.id,
-        name,
-        s.text,
-        columns,
-        topic=s.topic,
-        format=s.format,
-        envelope=s.envelope,
-        errors_id=errors_id,
-    )
-    errors = Errors(errors_id, schema.id, of_errors, s.text, new_columns(image, ERRORS_COLUMNS), source_id=source_id)
-    return created(ids, s.tag, source, errors)
-
-
-PLANS = {st.CreateSchema: plan_create_schema, st.CreateTable: plan_create_table, st.CreateSource: plan_create_source}
+PLANS = {st.CreateSchema: plan_create_schema, st.CreateTable: plan_create_table}

@@ -52,52 +52,6 @@ class CreateTable(DDL):
 
 
 @dataclass(frozen=True)
-class CreateSource(DDL):
-    tag = "CREATE SOURCE"
-
-    name: Name
-    columns: tuple[ColumnDef, ...]
-    topic: str
-    format: str
-    envelope: str
-    if_not_exists: bool
-    text: str
-
-    @classmethod
-    def read(cls, c: Cursor, text: str) -> CreateSource:
-        exists = _if_not_exists(c)
-        name = c.name()
-        if c.word() != "(":
-            raise c.error("CREATE SOURCE needs a column list")
-        columns = column_list(c)
-        for column in columns:
-            if column.default is not None:
-                raise unsupported("DEFAULT in a source's column list")
-            if column.serial or column.identity is not None:
-                raise unsupported("a column that counts in a source's column list", hint="a source has what is sent")
-        c.expect("from", "kafka")
-        bracket = c.take("(")
-        if c.word() in ("broker", "connection"):
-            raise unsupported("a source from another Kafka cluster")
-        c.expect("topic")
-        c.take("=")
-        topic = c.string()
-        if bracket:
-            c.expect(")")
-        c.expect("format")
-        if not c.take("json"):
-            if c.word() in ("avro", "csv", "protobuf", "text", "bytes", "regex"):
-                raise unsupported(f"FORMAT {c.word().upper()}", hint="use FORMAT JSON", position=c.position)
-            raise c.error()
-        if c.take("envelope") and not c.take("none"):
-            if c.word() in ("upsert", "debezium"):
-                raise unsupported(f"ENVELOPE {c.word().upper()}", hint="use ENVELOPE NONE", position=c.position)
-            raise c.error()
-        c.end()
-        return cls(name, columns, topic, "json", "none", exists, text)
-
-
-@dataclass(frozen=True)
 class CreateView(DDL):
     """A plain view, or a materialized one (then ``cluster`` may name where it is kept)."""
 

@@ -51,7 +51,6 @@ from sql.syntax.create import (
     Created,
     CreateIndex,
     CreateSchema,
-    CreateSource,
     CreateTable,
     CreateView,
     read_materialized,
@@ -60,6 +59,7 @@ from sql.syntax.drop import Comment, Drop
 from sql.syntax.query import Insert, Query
 from sql.syntax.sequences import AlterSequence, CreateSequence
 from sql.syntax.show import Explain, ShowCreate, ShowObjects, ShowVariable
+from sql.syntax.sources import CreateSource, Fetched, FormatSpec
 from sql.syntax.statement import DDL, KIND_WORDS, PLANNED, WRITES, Kind, Name, Statement
 from sql.syntax.upkeep import Upkeep
 from sql.syntax.variables import ResetAll, SetVariable
@@ -82,8 +82,9 @@ __all__ = [
     "AlterColumns", "AlterSequence", "Begin", "Change", "CloseCursors", "ClusterSetting", "ColumnAction", "ColumnDef",
     "Comment", "Commit", "Control", "CreateConnection", "CreateIndex", "CreateSchema", "CreateSequence",
     "CreateSource", "CreateTable", "CreateView", "Deallocate", "Delete", "Discard", "Drop", "DropColumn",
-    "DropIdentity", "DropNotNull", "Empty", "Explain", "Insert", "Kind", "Name", "Query", "Release", "Rename",
-    "RenameColumn", "RenameSchema", "ResetAll", "ResetSource", "Rollback", "RollbackTo", "Savepoint", "SetDefault",
-    "SetIdentity", "SetNotNull", "SetSchema", "SetTransaction", "SetVariable", "ShowCreate", "ShowObjects",
-    "ShowVariable", "Statement", "Truncate", "Unlisten", "Unmark", "Update", "Upkeep", "ValidateConnection",
+    "DropIdentity", "DropNotNull", "Empty", "Explain", "Fetched", "FormatSpec", "Insert", "Kind", "Name", "Query",
+    "Release", "Rename", "RenameColumn", "RenameSchema", "ResetAll", "ResetSource", "Rollback", "RollbackTo",
+    "Savepoint", "SetDefault", "SetIdentity", "SetNotNull", "SetSchema", "SetTransaction", "SetVariable",
+    "ShowCreate", "ShowObjects", "ShowVariable", "Statement", "Truncate", "Unlisten", "Unmark", "Update", "Upkeep",
+    "ValidateConnection",
 ]  # fmt: skip

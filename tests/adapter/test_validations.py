@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 
-from adapter.execute.validations import AT_ONCE_MAX
+from adapter.execute.asking import AT_ONCE_MAX
 from catalog_log.objects import Connection
 from embedded.ports import free_ports
 from journal.errors import InvalidUsage

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,14 +56,14 @@ class KindRows:
         return "INSERT" in self.privileges
 
 
-def column_lines(item: Item, image: ImageLike) -> str:
-    """The columns of a relation as CREATE TABLE declares them."""
+def column_lines(item: Item, image: ImageLike, columns: Iterable[Column] | None = None) -> str:
+    """The columns of a relation, or some of them, as CREATE TABLE declares them."""
     return ",\n".join(
         f"    {quoted(c.name)} {type_display(parse_type(c.type))}"
         + ("" if c.nullable else " NOT NULL")
         + (f" DEFAULT {default_today(item, c, image)}" if c.default is not None else "")
         + _identity(item, c, image)
-        for c in own_columns(item)
+        for c in (own_columns(item) if columns is None else columns)
     )
 
 
