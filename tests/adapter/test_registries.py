@@ -10,7 +10,8 @@ from tests.adapter.world import World
 from tests.registry import SchemaRegistry
 
 PERSON = {"type": "record", "name": "person", "fields": [
-    {"name": "id", "type": "long"}, {"name": "at", "type": ["null", {"type": "long", "logicalType": "timestamp-millis"}]},
+    {"name": "id", "type": "long"},
+    {"name": "at", "type": ["null", {"type": "long", "logicalType": "timestamp-millis"}]},
 ]}  # fmt: skip
 KEY = {"type": "record", "name": "k", "fields": [{"name": "id", "type": "long"}]}
 SOURCE = "create source %s from kafka topic '%s' format avro using confluent schema registry connection r"

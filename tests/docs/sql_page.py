@@ -143,9 +143,10 @@ so `pg_class` has none, but their names are among those of relations. They are k
         [INCLUDE KEY [AS n], PARTITION [AS n], OFFSET [AS n], TIMESTAMP [AS n], HEADERS [AS n]]
         [ENVELOPE NONE | UPSERT | DEBEZIUM]
 
-Without `CONNECTION` the brokers are the environment's own, and `TOPIC 't'` may stand without parentheses. `START OFFSET`
-names the first offset of partitions 0, 1…; partitions that it does not name, or that are added later, begin with what is
-oldest. Rows come once, in whole commits, whatever dies; upstream transactions that were aborted are no rows.
+Without `CONNECTION` the brokers are the environment's own, and `TOPIC 't'` may stand without parentheses. `START
+OFFSET` names the first offset of partitions 0, 1…; partitions that it does not name, or that are added later, begin
+with what is oldest. Rows come once, in whole commits, whatever dies; upstream transactions that were aborted are no
+rows.
 
 | format | columns of a value | of a key |
 |---|---|---|
@@ -153,27 +154,28 @@ oldest. Rows come once, in whole commits, whatever dies; upstream transactions t
 | `TEXT` | `text text` | `key text` |
 | `BYTES` | `data bytea` | `key bytea` |
 | `CSV WITH n COLUMNS [DELIMITED BY 'c']` | `column1 text`…, or as listed, read as COPY reads CSV | none |
-| `AVRO USING CONFLUENT SCHEMA REGISTRY CONNECTION r` | the fields of the newest schema of subject `t-value` | of `t-key` |
+| `AVRO USING CONFLUENT SCHEMA REGISTRY CONNECTION r` | fields of the newest schema of subject `t-value` | of `t-key` |
 | `AVRO USING SCHEMA '…'` | the fields of that schema; messages are bare Avro | the same |
 
 Of Avro a list chooses fields, each of the type that it has: `int` int4, `long` int8, `float` float4, `double` float8,
-`boolean` bool, `string` and `enum` text, `bytes` and `fixed` bytea, `decimal` numeric(p,s), `uuid`, `date`, `time-…` time,
-`timestamp-…` timestamptz (they are instants), `local-timestamp-…` timestamp, an array of these an array, records, maps and
-other arrays jsonb, a union of null and one type that type. A union of several types is no column. The schema is the
-source's for ever; messages may be written by any that Avro's rules resolve to it, and whose logical types are the same.
+`boolean` bool, `string` and `enum` text, `bytes` and `fixed` bytea, `decimal` numeric(p,s), `uuid`, `date`, `time-…`
+time, `timestamp-…` timestamptz (they are instants), `local-timestamp-…` timestamp, an array of these an array,
+records, maps and other arrays jsonb, a union of null and one type that type. A union of several types is no column.
+The schema is the source's for ever; messages may be written by any that Avro's rules resolve to it, and whose logical
+types are the same.
 
-`ENVELOPE UPSERT`: a message is what its key is from then on, one without a value takes it away. `DEBEZIUM` (JSON or Avro)
-likewise, by `after`; `before` is not looked at. Both need a format of keys (a registry's Avro has one by itself), and the
-key is columns before those of the value; fields of an Avro key that the value has too are one column. What is shown
-between two messages of one batch is nobody's to see. `INCLUDE TIMESTAMP` is timestamptz, `HEADERS` jsonb
-(`[{"key": …, "value": …}]`, a value that is no text is `{"hex": …}`).
+`ENVELOPE UPSERT`: a message is what its key is from then on, one without a value takes it away. `DEBEZIUM` (JSON or
+Avro) likewise, by `after`; `before` is not looked at. Both need a format of keys (a registry's Avro has one by
+itself), and the key is columns before those of the value; fields of an Avro key that the value has too are one
+column. What is shown between two messages of one batch is nobody's to see. `INCLUDE TIMESTAMP` is timestamptz,
+`HEADERS` jsonb (`[{"key": …, "value": …}]`, a value that is no text is `{"hex": …}`).
 
-A message that is no row is in `s_errors`, also one whose schema does not fit, whose id its registry does not know, or that
-has no key where one is needed; a key keeps what it had then. A broker or a registry that is away delays the source and
-nothing else: `tm_internal.source_status` says what it waits for, and why a source has failed (its topic was made anew, or
-lost records that were not read yet). All but plain JSON of one's own brokers is **copied**: decoded once into a topic of
-Tidemark's, so that later the user's topic may lose what was read, and views need neither connection nor registry. It needs
-catalog format 8.
+A message that is no row is in `s_errors`, also one whose schema does not fit, whose id its registry does not know, or
+that has no key where one is needed; a key keeps what it had then. A broker or a registry that is away delays the
+source and nothing else: `tm_internal.source_status` says what it waits for, and why a source has failed (its topic
+was made anew, or lost records that were not read yet). All but plain JSON of one's own brokers is **copied**: decoded
+once into a topic of Tidemark's, so that later the user's topic may lose what was read, and views need neither
+connection nor registry. It needs catalog format 8.
 
 ### A topic for a source
 

@@ -157,7 +157,7 @@ def replace_id(source: Source, item_id: str) -> Errors:
     return Errors(item_id, "s1", "s_errors", "", ERROR_COLUMNS, source_id=source.id)
 
 
-def test_avro_by_a_registry_that_goes_and_comes(world: Copying, registry: SchemaRegistry, tmp_path, monkeypatch) -> None:
+def test_avro_by_a_registry_that_goes_and_comes(world: Copying, registry, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("controllers.storage.source.BACKOFF_MAX_S", 0.3)
     world.connect(of_registry(registry))
     world.make_topic("people", 2)

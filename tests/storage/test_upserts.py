@@ -81,7 +81,7 @@ def test_what_keys_were_told_last_is_what_is_there(envelope: str, monkeypatch) -
     monkeypatch.setattr(keyed_state, "LOADED_AT_ONCE", 5)
     rng = random.Random(seed_of_commit())
     world, model = World(source(envelope)), {}
-    for _ in range(120):
+    for _ in range(60):
         batch = []
         for _ in range(rng.randrange(1, 30)):
             key = f"k{rng.randrange(40)}"
