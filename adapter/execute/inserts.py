@@ -19,16 +19,18 @@ from adapter.execute.inserter import TableChanged
 from adapter.execute.over_rows import OverRows
 from adapter.execute.plans import Plans
 from adapter.execute.reads import Reads, tables_below
-from adapter.execute.results import as_promised, check_zone, collect
+from adapter.execute.results import as_promised, check_result, check_zone, collect
+from adapter.execute.returned import returned, rows_returned
 from adapter.execute.rows import Rows, check_buffer, rows_of_query, rows_of_values
 from adapter.execute.sequences import Sequences
 from adapter.execute.session_names import names_of
 from adapter.state.interfaces import Prepared, Result
 from adapter.state.session_state import SessionState
 from journal.errors import Conflict, InvalidUsage
+from oracle.state import OracleState
 from sql.objects.watched import same_answers
 from sql.statements.plan_cache import Planned, Statement
-from sql.statements.plans import InsertPlan
+from sql.statements.plans import InsertPlan, Returning
 
 INSERT_TRIES_MAX = 5
 """Times that an INSERT is made and committed anew because what it read was written meanwhile, or its table altered."""
@@ -62,19 +64,29 @@ class Inserts:
             entry = None
             draws.again()
             try:
-                entry = await self._rows(session, prepared, statement, params, draws)
-                tag = f"INSERT 0 {entry.rows.num_rows}"
+                entry, returning = await self._rows(session, prepared, statement, params, draws)
+                result = await self._result(entry, returning, prepared, params)
                 if session.defers_writes:
                     check_buffer([*session.buffer, entry])
                     session.buffer.append(entry)
-                    return Result(tag)
+                    return result
                 await self._commits.commit(session, [entry])
-                return Result(tag)
+                return result
             except Conflict as error:
                 again = isinstance(error, TableChanged) or (entry is not None and entry.read_ts is not None)
                 if not again or not tries_left:
                     raise
         raise AssertionError("unreachable: the last try raises or returns")
+
+    async def _result(
+        self, entry: Rows, returning: Returning | None, prepared: Prepared, params: Sequence[object | None]
+    ) -> Result:
+        """What the statement answers once its rows are written: those of RETURNING in the order of the rows."""
+        tag = f"INSERT 0 {entry.rows.num_rows}"
+        if returning is None:
+            return Result(tag)
+        batches = await rows_returned(self._constants, returning, params, entry.rows.columns)
+        return Result(tag, prepared.columns, batches)
 
     async def _rows(
         self,
@@ -83,8 +95,8 @@ class Inserts:
         statement: Statement,
         params: Sequence[object | None],
         draws: Draws,
-    ) -> Rows:
-        """The rows that an INSERT would add, planned and (for a query) read."""
+    ) -> tuple[Rows, Returning | None]:
+        """The rows that an INSERT would add, planned and (for a query) read; and what it returns of them."""
         planned = await self._images.certain(
             session, lambda image: self._plans.plan_as(prepared, statement, image, session)
         )
@@ -93,6 +105,19 @@ class Inserts:
         if planned.plan.query is not None and planned.plan.query.peeked:
             state, image = await self._images.in_force(session)
             planned = await self._plans.plan_as(prepared, statement, image, session)
+        check_result(prepared.columns, returned(planned.plan) or ())
+        rows = await self._of_plan(session, statement, planned, params, draws, state)
+        return rows, planned.plan.returning
+
+    async def _of_plan(
+        self,
+        session: SessionState,
+        statement: Statement,
+        planned: Planned[InsertPlan],
+        params: Sequence[object | None],
+        draws: Draws,
+        state: OracleState | None,
+    ) -> Rows:
         image, plan, on = planned.image, planned.plan, (planned.answers,)
         upper, query = plan.catalog_ts + 1, plan.query
         if query is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+from dataclasses import replace
 from decimal import Decimal
 
 from sqlglot import exp
@@ -17,6 +18,7 @@ from sql.objects.names import ImageLike, Names, SystemRelation, column_types, re
 from sql.statements.cells import Cells as LikeCells
 from sql.statements.defaults import default_of, of_calls, typed_expression
 from sql.statements.plans import InsertPlan, Slot
+from sql.statements.returning import of_insert
 from sql.statements.select import of_each_row, plan_bound, read_before, types_of_gives
 from sql.statements.sequence_calls import Meaning, Said, calls_in, check_drawn, of_query
 from sql.statements.sequence_rows import parted
@@ -53,7 +55,16 @@ ROWS_MAX = 100_000
 @bounded
 def plan_insert(s: st.Insert, image: ImageLike, names: Names, declared: dict[int, SqlType] | None = None) -> InsertPlan:
     """Plan an INSERT.  Raises 42P01, 42809, 42703, 42601 (counts), 42804, 23502 and the errors of its query."""
-    table = table_named(s.table, image, names)
+    plan = _planned(s, table_named(s.table, image, names), image, names, declared)
+    if s.returning is None:
+        return plan
+    returning, params = of_insert(s, plan, image, names, dict(declared or {}))
+    return replace(plan, params=params, returning=returning)
+
+
+def _planned(
+    s: st.Insert, table: Table, image: ImageLike, names: Names, declared: dict[int, SqlType] | None
+) -> InsertPlan:
     types = tuple(column_types(table).values())
     targets = _targets(s, table)
     if s.source is None:

@@ -191,6 +191,19 @@ def row_of(
 
 
 @dataclass(frozen=True)
+class Returning:
+    """What RETURNING gives of each row: of the values of its table's columns, with those that stand beside it behind.
+
+    ``places`` are where its outputs are among those; where some are to be worked out, ``query`` gives all of them for a
+    row, whose values are the columns of its ``reads``.
+    """
+
+    columns: tuple[OutputType, ...]
+    places: tuple[int, ...] = ()
+    query: SelectPlan | None = None
+
+
+@dataclass(frozen=True)
 class InsertPlan:
     """Rows for ``table`` from ``rows`` (VALUES), or from ``query`` whose outputs are ``query_columns`` of the table
     (``None``: it is for none).
@@ -210,19 +223,7 @@ class InsertPlan:
     """Whether a literal in it was read by the session's zone."""
     order: tuple[int, ...] = ()
     """Of the columns of a row of ``rows``: in which order they are evaluated."""
-
-
-@dataclass(frozen=True)
-class Returning:
-    """What RETURNING gives of each row: of the values of its table's columns, with those that stand beside it behind.
-
-    ``places`` are where its outputs are among those; where some are to be worked out, ``query`` gives all of them for a
-    row, whose values are the columns of its ``reads``.
-    """
-
-    columns: tuple[OutputType, ...]
-    places: tuple[int, ...] = ()
-    query: SelectPlan | None = None
+    returning: Returning | None = None
 
 
 @dataclass(frozen=True)

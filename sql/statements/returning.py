@@ -17,8 +17,10 @@ from journal.errors import InvalidUsage
 from journal.timestamps import CatalogTs
 from sql.binding.bind import Bound, OutputType, bind_query
 from sql.objects.names import ImageLike, Names, column_types
-from sql.statements.plans import Returning, SelectPlan
+from sql.statements.plans import InsertPlan, Returning, SelectPlan
 from sql.statements.sequence_calls import calls_in, of_query
+from sql.syntax.query import Insert
+from sql.syntax.values_list import Cells, Param
 from trees.errors import grouping, unsupported
 from trees.nodes import position
 from values.types import SqlType
@@ -75,6 +77,39 @@ def bound_returning(
     found = dict.fromkeys(_key(c) for each in bound.tree.expressions for c in each.find_all(exp.Column))
     others = [key for key in found if key[0] != called or key[1] not in own]
     return Bindings(bound, others, table, called)
+
+
+def of_insert(
+    s: Insert, plan: InsertPlan, image: ImageLike, names: Names, declared: dict[int, SqlType]
+) -> tuple[Returning, dict[int, SqlType]]:
+    """RETURNING of an INSERT whose rows ``plan`` makes, and the types of all parameters of the statement.
+
+    What a parameter is that both name its rows say.
+    """
+    outputs = s.returning or ()
+    parts = [exp.to_identifier(part, quoted=True) for part in s.table.parts]
+    target = exp.Table(**dict(zip(("this", "db", "catalog"), reversed(parts), strict=False)))
+    target.set("alias", exp.TableAlias(this=exp.to_identifier(s.called, quoted=True)))
+    numbers = {n for output in outputs for n in _numbers(output)}
+    said = {n: plan.params[n] for n in _numbers_given(s) if n in plan.params} if numbers else {}
+    bindings = bound_returning(
+        outputs, exp.Select(from_=exp.From(this=target)), plan.table, s.called, image, names, {**declared, **said},
+        {*plan.params, *declared},
+    )  # fmt: skip
+    params = dict(sorted({**plan.params, **bindings.bound.params, **said}.items()))
+    return bindings.planned((), params, max(params, default=0), plan.catalog_ts), params
+
+
+def _numbers_given(s: Insert) -> set[int]:
+    """The parameters in the rows of an INSERT."""
+    if isinstance(s.source, Cells):
+        return {cell.number for row in s.source.rows for cell in row if isinstance(cell, Param)}
+    return set() if s.source is None else _numbers(s.source)
+
+
+def _numbers(tree: exp.Expression) -> set[int]:
+    found = (each.this for each in tree.find_all(exp.Parameter))
+    return {int(each.this) for each in found if isinstance(each, exp.Literal) and each.this.isdigit()}
 
 
 def returning_query(outputs: Sequence[exp.Expression], source: exp.Select) -> exp.Select:

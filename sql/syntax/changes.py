@@ -14,7 +14,8 @@ from sqlglot.tokens import Token
 
 from journal.errors import InvalidUsage
 from sql.syntax.cursor import Cursor, made_token
-from sql.syntax.query import Query
+from sql.syntax.query import Insert, Query
+from sql.syntax.returned import read_returning
 from sql.syntax.statement import Kind, Name, Statement
 from sql.syntax.to_tree import parse_tokens
 from trees.errors import syntax, unsupported
@@ -49,7 +50,7 @@ class Delete(Change):
         table, target = _target(c)
         beside = _part(c, "using", "where", "returning")
         where = _where(c)
-        returning = _returning(c)
+        returning = read_returning(c)
         one = made_token("NUMBER", "1", target[0])
         return cls(table, _rows(c, with_, [[one]], target, beside, where), returning)
 
@@ -88,7 +89,7 @@ class Update(Change):
                 break
         beside = _part(c, "from", "where", "returning")
         where = _where(c)
-        returning = _returning(c)
+        returning = read_returning(c)
         one = [made_token("NUMBER", "1", target[0])]
         rows = _rows(c, with_, values or [one], target, beside, where)
         for each in rows.expressions:
@@ -138,7 +139,8 @@ class Truncate(Statement):
 def read_with(c: Cursor, text: str) -> Statement:
     """What begins with WITH: a query, or a change that has queries before it."""
     at = _behind_with(c)
-    reader = {"delete": Delete.read, "update": Update.read}.get(c.word(at) or "") if at is not None else None
+    readers = {"delete": Delete.read, "update": Update.read, "insert": Insert.read}
+    reader = readers.get(c.word(at) or "") if at is not None else None
     if reader is None or at is None:
         return Query.read(c, text)
     c.at = at
@@ -222,26 +224,6 @@ def _where(c: Cursor) -> list[Token]:
     if not c.until("returning"):
         raise c.error()
     return c.tokens[start : c.at]
-
-
-def _returning(c: Cursor) -> tuple[exp.Expression, ...] | None:
-    if c.current is None:
-        return None
-    return returned(c)
-
-
-def returned(c: Cursor) -> tuple[exp.Expression, ...]:
-    """The outputs that RETURNING, which comes next, asks for, to the end of the statement."""
-    at = c.current
-    c.expect("returning")
-    tokens = c.tokens[c.at :]
-    if at is None or not tokens:
-        raise c.error()
-    c.at = len(c.tokens)
-    made = parse_tokens([made_token("SELECT", "select", at), *tokens], c.text)
-    if not isinstance(made, exp.Select) or any(made.args.get(k) for k in made.args if k not in ("expressions", "kind")):
-        raise syntax(c.source(tokens[-1]), tokens[-1].start + 1)
-    return tuple([each.pop() for each in list(made.expressions)])
 
 
 def _rows(

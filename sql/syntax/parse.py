@@ -102,7 +102,11 @@ def parse(text: str) -> Statement:
     """The one statement in ``text`` (a trailing semicolon is fine).  Positions in errors count from its start."""
     plain = read_values(text) if len(text) <= STATEMENT_CHARS_MAX else None
     if plain is not None:
-        return Insert.of_cells(*plain)
+        try:
+            return Insert.of_cells(*plain)
+        except InvalidUsage:
+            if plain[1].rest is None:
+                raise  # else it is read again, by who knows where what is wrong stands
     word, rest = head_word(text)
     control = read_control(text) if word not in _READERS_BEHIND else None
     if control is not None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from sqlglot import exp
+from sqlglot.tokens import Token
 
-from sql.syntax.cursor import Cursor
+from sql.syntax.cursor import Cursor, made_token
+from sql.syntax.returned import read_returning
 from sql.syntax.statement import Kind, Name, Statement
 from sql.syntax.values_list import Cells
 from trees.errors import unsupported
@@ -37,7 +40,8 @@ SYSTEM, USER = "system", "user"
 
 @dataclass(frozen=True)
 class Insert(Statement):
-    """``source`` is ``None`` for ``DEFAULT VALUES``; ``columns`` is ``None`` where the list was left out."""
+    """``source`` is ``None`` for ``DEFAULT VALUES``; ``columns`` is ``None`` where the list was left out; ``returning``
+    are the outputs that RETURNING asks for, ``None`` where it is not there."""
 
     sort = Kind.INSERT
     tag = "INSERT"
@@ -48,18 +52,28 @@ class Insert(Statement):
     overriding: str | None = None
     """``OVERRIDING …``: whose values count for identity columns, those that are given (``SYSTEM`` is overridden) or
     theirs (``USER``)."""
+    alias: str | None = None
+    """What the table is called behind AS."""
+    returning: tuple[exp.Expression, ...] | None = None
+
+    @property
+    def called(self) -> str:
+        """What the table is called in the statement."""
+        return self.alias or self.table.last
 
     @classmethod
     def of_cells(cls, head: str, cells: Cells) -> Insert:
-        """One of plain literals and parameters: ``head`` is what stands before VALUES."""
-        return cls(*(_known_head if len(head) <= HEAD_CHARS_MAX else _head)(head), cells)
+        """One of plain literals and parameters: ``head`` is what stands before VALUES.  42601 for what stands behind
+        them."""
+        table, columns = (_known_head if len(head) <= HEAD_CHARS_MAX else _head)(head)
+        returning = None if cells.rest is None else _returning_at(cells.text, cells.rest)
+        return cls(table, columns, cells, returning=returning)
 
     @classmethod
-    def read(cls, c: Cursor, text: str) -> Insert:
+    def read(cls, c: Cursor, text: str, with_: Sequence[Token] = ()) -> Insert:
         c.expect("insert", "into")
         table = c.name()
-        if c.take("as"):
-            c.identifier()
+        alias = c.identifier() if c.take("as") else None
         columns = None
         if c.word() == "(" and c.word(1) not in ("select", "with", "values", "("):
             columns = c.names()
@@ -70,21 +84,46 @@ class Insert(Statement):
                 c.expect(USER)
             c.expect("value")
         elif c.take("default", "values"):
-            c.end()
-            return cls(table, columns, None)
-        body = c.tokens[c.at :]
-        for this, following in zip(body, [*body[1:], None], strict=False):
-            word = c.source(this).lower()
-            if word == "returning" or (
-                word == "on" and following is not None and c.source(following).lower() == "conflict"
-            ):
-                returning = word == "returning"
-                raise unsupported(
-                    "INSERT … " + ("RETURNING" if returning else "ON CONFLICT"),
-                    hint="ask for lastval() behind it: what its sequence gave last" if returning else None,
-                    position=this.start + 1,
-                )
-        return cls(table, columns, Cursor(c.text, body).parse_query(), overriding)
+            _check_no_conflict(c)
+            return cls(table, columns, None, None, alias, read_returning(c))
+        if c.word() == "with" and with_:
+            raise unsupported("WITH before INSERT and again behind it", "name all of them in one", c.position)
+        body = _source(c)
+        source = Cursor(c.text, [*with_, *body])
+        if not body or source.word(len(with_)) not in ("select", "with", "values", "table", "("):
+            c.at -= len(body)
+            raise c.error()
+        if with_ and source.word(len(with_)) == "table":
+            at = body[0]
+            words = ("SELECT", "select"), ("STAR", "*"), ("FROM", "from")
+            source = Cursor(c.text, [*with_, *(made_token(kind, word, at) for kind, word in words), *body[1:]])
+        _check_no_conflict(c)
+        return cls(table, columns, source.parse_query(), overriding, alias, read_returning(c))
+
+
+def _source(c: Cursor) -> list[Token]:
+    """The tokens up to RETURNING or ON CONFLICT, which an ON of a join is not."""
+    found = c.until("returning", "on")
+    while c.word() == "on" and c.word(1) != "conflict":
+        found += [c.tokens[c.at]]
+        c.at += 1
+        found += c.until("returning", "on")
+    return found
+
+
+def _check_no_conflict(c: Cursor) -> None:
+    if c.word() == "on" and c.word(1) == "conflict":
+        raise unsupported("INSERT … ON CONFLICT", position=c.position)
+
+
+def _returning_at(text: str, start: int) -> tuple[exp.Expression, ...] | None:
+    """What RETURNING asks for that begins at ``start``."""
+    c = Cursor(text[start:].rstrip("; \t\r\n"))
+    outputs = read_returning(c)
+    for node in (node for output in outputs or () for node in output.walk()):
+        if "start" in node.meta:
+            node.meta["start"] += start
+    return outputs
 
 
 HEADS_MAX, HEAD_CHARS_MAX = 512, 1_000

@@ -33,7 +33,7 @@ _CELL = re.compile(
     re.IGNORECASE | re.VERBOSE | re.ASCII,
 )
 _NEXT_ROW = re.compile(rf"{_SPACE},{_SPACE}\(")
-_REST = re.compile(r"[ \t\r\n;]*\Z")
+_REST = re.compile(rf"{_SPACE}(?:[ \t\r\n;]*\Z|(?P<returning>returning)(?![\w$]))", re.IGNORECASE)
 
 
 class Text(NamedTuple):
@@ -70,23 +70,30 @@ Cell = Text | Number | Param | Word
 
 @dataclass(frozen=True)
 class Cells:
-    """Rows of cells, and the statement that they stand in."""
+    """Rows of cells, and the statement that they stand in; where RETURNING begins in it, which nobody has read."""
 
     rows: tuple[tuple[Cell, ...], ...]
     text: str
+    rest: int | None = None
 
 
 def read(text: str) -> tuple[str, Cells] | None:
-    """What stands before VALUES, and the rows behind it; ``None`` where that is not all that ``text`` is."""
+    """What stands before VALUES, and the rows behind it; ``None`` where that is not all that ``text`` is, but for a
+    RETURNING."""
     head = _HEAD.match(text)
     if head is None:
         return None
-    rows = tuple(_rows(text, _FIRST.match(text, head.end()).end()))
-    return (text[: head.end()], Cells(rows, text)) if rows[-1] else None
+    ends: list[int] = []
+    rows = tuple(_rows(text, _FIRST.match(text, head.end()).end(), ends))
+    rest = _REST.match(text, ends[0]) if ends else None
+    if rest is None:
+        return None
+    return text[: head.end()], Cells(rows, text, rest.start("returning") if rest["returning"] else None)
 
 
-def _rows(text: str, at: int) -> Iterator[tuple[Cell, ...]]:
-    """The rows from behind the first bracket on; a last one that is empty says that something else stands there."""
+def _rows(text: str, at: int, ends: list[int]) -> Iterator[tuple[Cell, ...]]:
+    """The rows from behind the first bracket on.  ``ends`` is told where they end; it is not where something else
+    stands among them."""
     take, next_row = _CELL.match, _NEXT_ROW.match
     words = {word: Word(word) for word in ("null", "true", "false", "default")}
     while True:
@@ -94,7 +101,6 @@ def _rows(text: str, at: int) -> Iterator[tuple[Cell, ...]]:
         while True:
             found = take(text, at)
             if found is None:
-                yield ()
                 return
             string, digits, number, kind, word, end = found.groups()
             if string is not None:
@@ -112,7 +118,6 @@ def _rows(text: str, at: int) -> Iterator[tuple[Cell, ...]]:
         yield tuple(row)
         following = next_row(text, at)
         if following is None:
-            if _REST.match(text, at) is None:
-                yield ()
+            ends.append(at)
             return
         at = following.end()

@@ -7,10 +7,11 @@ from decimal import Decimal
 
 import pytest
 
+from adapter.state.interfaces import Outdated
 from adapter.state.session_state import SessionState
 from journal.errors import TidemarkError
 from sql.syntax import parse as parsing
-from tests.adapter.stories import HeldTransport, lag, refused, run, until
+from tests.adapter.stories import HeldTransport, before_commit, lag, refused, run, until
 from tests.adapter.world import World
 
 
@@ -26,6 +27,42 @@ def test_rows_inserted_are_read_back_with_types_and_defaults():
                 (3, Decimal("1.50"), "y"),
             ]
             assert await a.sql("select count(*), sum(b) from t where a > $1", 1) == [(2, Decimal("3.00"))]
+
+    run(story)
+
+
+def test_what_is_returned_is_what_is_kept_in_the_order_of_the_rows():
+    async def story(world):
+        async with world.adapter() as a:
+            await a.sql("create table t (id int generated always as identity, b text default 'd', n numeric(6,2))")
+            assert await a.sql("insert into t (b) values ('y'), ('x') returning id, b") == [(1, "y"), (2, "x")]
+            assert await a.sql("insert into t (n) values ($1) returning *, n + $2 as m", 2.345, 1) == [
+                (3, "d", Decimal("2.35"), "3.35")
+            ]
+            assert await a.sql("insert into t default values returning id") == [(4,)]
+            copied = "insert into t (b) select b || id from t order by id desc returning id, b"
+            assert await a.sql(copied) == [(5, "d4"), (6, "d3"), (7, "x2"), (8, "y1")]
+            assert await a.sql("insert into t (b) select 'u' where false returning *") == []
+            many = "insert into t (b) values " + ", ".join(f"('{n}')" for n in range(3000)) + " returning b, id"
+            assert await a.sql(many) == [(str(n), n + 9) for n in range(3000)]
+            before = a.oracle.state.last_ts
+            wrong = await refused(a.sql("insert into t (n) values (1) returning 1 / (n - 1)"))
+            assert (wrong.sqlstate, a.oracle.state.last_ts) == ("22012", before), "nothing is written then"
+
+    run(story)
+
+
+def test_what_is_returned_is_of_the_table_as_it_is_committed():
+    """A column came between planning and the commit: rows are made anew, or the client has to ask anew what comes."""
+
+    async def story(world):
+        async with world.adapter("a") as a, world.adapter("b") as b:
+            await a.sql("create table t (a int)")
+            before_commit(a, lambda: b.sql("alter table t add column b text default 'new'"))
+            assert await a.sql("insert into t values (1) returning a") == [(1,)]
+            before_commit(a, lambda: b.sql("alter table t add column c int"))
+            assert isinstance(await refused(a.sql("insert into t values (2) returning *")), Outdated)
+            assert await b.sql("select * from t") == [(1, "new", None)]
 
     run(story)
 

@@ -193,6 +193,36 @@ def test_drivers_change_many_rows():
     run(story)
 
 
+def test_drivers_insert_many_rows_and_are_given_them_back():
+    async def story(block, other, world):
+        await other.execute("create table made (id int generated always as identity, name text, price numeric(10,2))")
+        async with block.cursor() as cursor:
+            insert = "insert into made (name) values (%s) returning id, name"
+            await cursor.executemany(insert, [("a",), ("b",), ("c",)], returning=True)
+            found = [await cursor.fetchone()]
+            while cursor.nextset():
+                found.append(await cursor.fetchone())
+            assert found == [(1, "a"), (2, "b"), (3, "c")]
+            await cursor.execute(  # as SQLAlchemy's insertmanyvalues says it
+                "INSERT INTO made (name, price) SELECT p0::VARCHAR, p1::NUMERIC(10, 2) FROM (VALUES "
+                "(%s::VARCHAR, %s, 0), (%s::VARCHAR, %s, 1)) AS imp_sen(p0, p1, sen_counter) ORDER BY sen_counter "
+                "RETURNING made.id, made.id AS id__1",
+                ("d", 1, "e", 2),
+            )
+            assert await cursor.fetchall() == [(4, 4), (5, 5)]
+            await cursor.execute("select count(*) from made")
+            assert await cursor.fetchone() == (5,), "its own rows"
+        assert await one(other, "select count(*) from made") == 0
+        await block.rollback()
+        assert await one(other, "select count(*) from made") == 0, "what was returned was never committed"
+        async with other.pipeline():
+            cursors = [await other.execute("insert into made (name) values (%s) returning id", (n,)) for n in "fg"]
+            assert [await each.fetchone() for each in cursors] == [(6,), (7,)]
+        assert await one(other, "select count(*) from made") == 2
+
+    run(story)
+
+
 def test_a_block_that_only_reads_costs_one_barrier():
     async def story(block, other, world):
         before = world.oracle_topic.end

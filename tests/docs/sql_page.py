@@ -34,7 +34,7 @@ another meaning. This page is made from the tables in the code (`tests/docs/test
 | statement | what it does here |
 |---|---|
 | `SELECT`, `VALUES`, `WITH`, `TABLE` | any query over one's own relations or over system relations, not both |
-| `INSERT INTO t [(…)] VALUES …` or a query | rows of a table; there are no keys |
+| `[WITH …] INSERT INTO t [(…)] VALUES …` or a query | rows of a table; there are no keys; `RETURNING`: below |
 | `UPDATE`, `DELETE`, `TRUNCATE` of a table | rows go and come in one commit: below |
 | `CREATE SEQUENCE`, `ALTER SEQUENCE … [RE]START`, `INCREMENT`… | `nextval` and its kin draw values: below |
 | `CREATE SCHEMA`, `TABLE`, `VIEW`, `MATERIALIZED VIEW`, `INDEX` | each one record in the catalog; `IF NOT EXISTS` |
@@ -75,10 +75,15 @@ now:
 what the query seeks, *beside them* the changes that are not settled yet. Nothing is loaded for it, nobody is waited
 for, and parameters count as NULL.
 
-### UPDATE, DELETE, TRUNCATE
+### INSERT, UPDATE, DELETE, TRUNCATE
 
-As in Postgres, with `FROM` or `USING`, `WITH` in front, subqueries, `SET (a, b) = (…)`, `DEFAULT` and `RETURNING` (of
-an UPDATE without subqueries; not `WHERE CURRENT OF`). A row goes once, however many rows of FROM match it: of several
+`RETURNING` gives of each row that was written what it asks for, as the table keeps it, with the values of its defaults;
+of an INSERT in the order in which its rows were written. It asks in an INSERT and an UPDATE without subqueries, and
+nowhere for values of sequences. In a block, or where several statements are sent as one, rows are returned before they
+are committed, as ever: nothing of them is there where the COMMIT is refused.
+
+The others are as in Postgres, with `FROM` or `USING`, `WITH` in front, subqueries, `SET (a, b) = (…)` and `DEFAULT`
+(not `WHERE CURRENT OF`). A row goes once, however many rows of FROM match it: of several
 the one that an UPDATE takes is chosen by their values. Tables have no keys, so equal rows go together, and each of them
 counts. What is changed is what was read: the commit is refused where a table that the statement read, its own among
 them, was written meanwhile. Outside of a transaction block the statement is then made anew from what there is now, up

@@ -17,7 +17,7 @@ from sql.objects.called import Objects
 from sql.statements.changes import plan_change
 from sql.statements.ddl import plan_ddl
 from sql.statements.insert import plan_insert
-from sql.statements.plans import ChangePlan, InsertPlan, SelectPlan, Slot
+from sql.statements.plans import ChangePlan, InsertPlan, Returning, SelectPlan, Slot
 from sql.statements.select import plan_select
 from sql.syntax import statements as st
 from sql.syntax.parse import parse
@@ -68,7 +68,14 @@ def tell_insert(plan: InsertPlan) -> list[str]:
         lines += [f"default of {i}: {tell_slot(slot)}" for i, slot in plan.defaults.items()]
     if plan.params:
         lines.append("params: " + ", ".join(f"${n} {ty}" for n, ty in plan.params.items()))
-    return lines
+    return lines + tell_returning(plan.returning)
+
+
+def tell_returning(found: Returning | None) -> list[str]:
+    if found is None:
+        return []
+    told = "returning: " + ", ".join(f"{c.name} {c.type}" for c in found.columns)
+    return [told, f"from {found.places}" if found.query is None else f"by {spark_sql(found.query.tree)}"]
 
 
 def tell_change(plan: ChangePlan) -> list[str]:
@@ -82,10 +89,7 @@ def tell_change(plan: ChangePlan) -> list[str]:
             lines += [f"default of {i}: {tell_slot(slot)}" for i, slot in change.new.defaults.items()]
     if plan.params:
         lines.append("params: " + ", ".join(f"${n} {ty}" for n, ty in plan.params.items()))
-    if (found := plan.returning) is not None:
-        lines.append("returning: " + ", ".join(f"{c.name} {c.type}" for c in found.columns))
-        lines.append(f"from {found.places}" if found.query is None else f"by {spark_sql(found.query.tree)}")
-    return lines
+    return lines + tell_returning(plan.returning)
 
 
 def tell(text: str, image, lookups: bool) -> list[str]:
