@@ -88,7 +88,7 @@ def decode_image(name: str, data: bytes, topic_id: str) -> dict[str, Any]:
 
 def _manager(raw: dict[str, Any]) -> Manager:
     keyed = Growing(KeyWrite(each["ts"], each["lower"], each["upper"]) for each in raw["keyed"])
-    return Manager(raw["floor"], raw["whole"], raw["last"], keyed)
+    return Manager.of(raw["floor"], raw["whole"], raw["last"], keyed)
 
 
 def bound_to_dict(name: str, bound: Bound) -> dict[str, Any]:
