@@ -15,7 +15,7 @@ from catalog_log.object_records import from_record, to_record, version_of
 from catalog_log.objects import Item
 from schemas import codec
 
-FORMAT_VERSION = 8
+FORMAT_VERSION = 9
 """The catalog format that this code begins new catalogs with.  It lives in the genesis of every catalog and is not the
 code's version: two code versions run side by side as long as both know the catalog's, and each writes what that allows.
 
@@ -26,7 +26,8 @@ Format 4 numbers columns, so that they can come and go: ``COLUMN_IDS_FROM``.
 Format 5 lets small writes travel in the records of the oracle: ``INLINE_FROM``.
 Format 6 lets settled rows be in files of a store, and topics be cut below them: ``SEGMENTS_FROM``.
 Format 7 lets the log of segments say which values their columns hold: ``STATISTICS_FROM``.
-Format 8 has connections, and sources that are copied: ``CONNECTIONS_FROM``."""
+Format 8 has connections, and sources that are copied: ``CONNECTIONS_FROM``.
+Format 9 has PRIMARY KEY and UNIQUE: ``KEYS_FROM``."""
 
 DEFINITIONS_FROM = 3
 """The first format in which a view is a :class:`~catalog_log.objects.Definition`, not
@@ -49,6 +50,10 @@ STATISTICS_FROM = 7
 CONNECTIONS_FROM = 8
 """The first format in which there may be connections: code that knows format 7 alone would give their names to others
 and drop their schemas without them."""
+
+KEYS_FROM = 9
+"""The first format in which an index may keep a constraint: code that knows format 8 alone would take it for an index
+like any other, and write what it forbids."""
 
 KNOWN_FORMATS = frozenset(range(1, FORMAT_VERSION + 1))
 """Catalog formats that this code can fold.  Any other in a genesis stops the process."""

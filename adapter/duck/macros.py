@@ -61,7 +61,8 @@ pg_get_indexdef(o) AS (SELECT tm_i_def FROM "tm.definitions" WHERE tm_i_oid = o)
   (o, n, p) AS (SELECT CASE WHEN n = 0 THEN tm_i_def ELSE tm_i_keys[n] END FROM "tm.definitions" WHERE tm_i_oid = o)
 pg_get_viewdef(o) AS (SELECT tm_i_def FROM "tm.definitions" WHERE tm_i_oid = o),
   (o, p) AS (SELECT tm_i_def FROM "tm.definitions" WHERE tm_i_oid = o)
-pg_get_constraintdef(o) AS NULL::VARCHAR, (o, p) AS NULL::VARCHAR
+pg_get_constraintdef(o) AS (SELECT tm_k_def FROM "tm.constraints" WHERE tm_k_oid = o),
+  (o, p) AS (SELECT tm_k_def FROM "tm.constraints" WHERE tm_k_oid = o)
 pg_get_triggerdef(o) AS NULL::VARCHAR, (o, p) AS NULL::VARCHAR
 pg_get_ruledef(o) AS NULL::VARCHAR, (o, p) AS NULL::VARCHAR
 pg_get_function_result(o) AS NULL::VARCHAR

@@ -27,15 +27,17 @@ from adapter.execute.returned import returned, rows_returned
 from adapter.execute.rows import Rows, check_buffer, rows_of_query
 from adapter.execute.sequences import Sequences
 from adapter.execute.session_names import names_of
+from adapter.execute.uniques import Uniques
 from adapter.state.interfaces import Prepared, Result
 from adapter.state.session_state import SessionState
 from collection.columns import sql_type
+from collection.keys import row_keys
 from journal.errors import Conflict
 from journal.timestamps import DataTs
 from oracle.errors import SnapshotTooOld
 from oracle.state import OracleState
 from sql.statements.plan_cache import Planned, Statement
-from sql.statements.plans import ChangePlan, TableChange
+from sql.statements.plans import ChangePlan, Point, TableChange
 from values.types import arrow_type
 
 TRIES_MAX = 16
@@ -71,6 +73,7 @@ class Changes:
         sequences: Sequences,
         reads: Reads,
         commits: Commits,
+        uniques: Uniques,
     ) -> None:
         self._images = images
         self._plans = plans
@@ -78,6 +81,7 @@ class Changes:
         self._sequences = sequences
         self._reads = reads
         self._commits = commits
+        self._uniques = uniques
         self._lines = Lines()
 
     async def run(
@@ -94,7 +98,7 @@ class Changes:
         planned = await self._images.certain(
             session, lambda image: self._plans.plan_as(prepared, statement, image, session)
         )
-        async with self._lines.first_of(each.table.id for each in planned.plan.changes):
+        async with self._lines.first_of(_line(each, params) for each in planned.plan.changes):
             for done in range(TRIES_MAX):
                 if done:
                     await asyncio.sleep(random.uniform(0, min(PAUSE_S_MAX, _PAUSE_S_FIRST * 2 ** (done - 1))))
@@ -134,7 +138,11 @@ class Changes:
             count += found.num_rows
             if found.num_rows:
                 removed, added = await self._rows(change, found, planned, params, read_ts, draws)
-                entries += [removed] if added is None else [removed, added]
+                both = [removed] if added is None else [removed, added]
+                if change.uniques and added is not None:
+                    own = [each for each in session.buffer if each.table.id == change.table.id]
+                    both = await self._uniques.checked(session, planned.image, both, own)
+                entries += both
                 if plan.returning is not None:
                     row = [*(removed if added is None else added).rows.columns[: len(change.table.columns)]]
                     batches = await rows_returned(
@@ -166,7 +174,9 @@ class Changes:
     ) -> tuple[pa.Table, DataTs]:
         """What the query of ``change`` gives, each row of its table once, and where that was read."""
         as_of = None if state is None else state.last_ts
-        answer = await self._reads.read(session, planned.image, change.query, params, as_of)
+        point = None if change.point is None else point_key(change.point, params)
+        key = None if point is None else (change.table.id, point)
+        answer = await self._reads.read(session, planned.image, change.query, params, as_of, key)
         told = f"{tag} of too many rows at once", "change them in several statements, by ranges of a column"
         batches = await collect(as_promised(answer, change.query.columns), *told)
         read_ts = session.transaction.read_ts if as_of is None else answer.as_of or as_of
@@ -188,19 +198,40 @@ class Changes:
     ) -> tuple[Rows, Rows | None]:
         """The rows that go, and those that come."""
         plan, table = planned.plan, change.table
-        about = plan.catalog_ts + 1, (planned.answers,), read_ts, tables_below(planned.image, change.query.inputs)
+        point = None if change.point is None else point_key(change.point, params)
+        reads = tables_below(planned.image, change.query.inputs) if point is None else ()
+        about = plan.catalog_ts + 1, (planned.answers,), read_ts, reads
         kinds = [arrow_type(sql_type(column.type)) for column in change.stored]
         old = found.columns[change.old : change.beside]
         arrays = [values.cast(kind) for values, kind in zip(old, kinds, strict=True)]
         gone = pa.Table.from_arrays(arrays, names=[f"c{at}" for at in range(len(arrays))])
-        removed = Rows(table, gone, *about, removed=change.stored)
+        points = frozenset() if point is None else frozenset([point])
+        removed = Rows(table, gone, *about, removed=change.stored, uniques=change.uniques, points=points)
         if change.new is None:
             return removed, None
         drawn = await draws.defaults(change.new, found.num_rows, self._constants.argument(change.new, params))
         evaluate = self._constants.slots(change.new, params)
         many = bool(drawn) or removed.heavy
         made = await on_thread_if(many, rows_of_query, change.new, found.to_batches(), evaluate, drawn)
-        return removed, Rows(table, made, *about)
+        return removed, Rows(table, made, *about, uniques=change.uniques)
+
+
+def _line(change: TableChange, params: Sequence[object | None]) -> str:
+    """Where a change stands in line: at the key that it reads, where that is one."""
+    point = None if change.point is None else point_key(change.point, params)
+    return change.table.id if point is None else f"{change.table.id}/{point.hex()}"
+
+
+def point_key(point: Point, params: Sequence[object | None]) -> bytes | None:
+    """The one key that a statement reads, as commits name it; ``None`` where no row of the table can have it, which a
+    commit then says as if all were read."""
+    columns = []
+    for column, value in zip(point.unique.columns, point.filled(params), strict=True):
+        try:
+            columns.append(pa.chunked_array([pa.array([value], arrow_type(sql_type(column.type)))]))
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+            return None
+    return row_keys(point.unique.index.id, columns)[0]
 
 
 def _each_once(found: pa.Table, number: int | None) -> pa.Table:

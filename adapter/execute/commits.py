@@ -21,9 +21,9 @@ class Commits:
     async def commit(self, session: SessionState, entries: Sequence[Rows]) -> None:
         """Raises as :meth:`adapter.execute.inserter.Inserter.commit` does."""
         block = session.transaction
-        reads = block.tables_read if session.serializable else ()
+        reads, keys = (block.tables_read, block.keys_read) if session.serializable else ((), ())
         try:
-            ts = await self.inserter.commit(entries, block.read_ts if reads else None, reads)
+            ts = await self.inserter.commit(entries, block.read_ts if reads or keys else None, reads, keys)
             session.written_ts = max(session.written_ts, ts or session.written_ts)
         except Unavailable as error:
             # A dropped table's topic is gone: then the user should hear that, not that Kafka is unwell.

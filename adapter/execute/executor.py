@@ -30,6 +30,7 @@ from adapter.execute.ddl_statements import DdlStatements
 from adapter.execute.images import Images
 from adapter.execute.inserter import Inserter, Writer
 from adapter.execute.inserts import Inserts
+from adapter.execute.key_looks import KeyLooks
 from adapter.execute.looks import Looks
 from adapter.execute.not_null import NotNull
 from adapter.execute.peeks import Peeks
@@ -42,6 +43,7 @@ from adapter.execute.selects import Selects
 from adapter.execute.sequences import Sequences
 from adapter.execute.session_names import names_of
 from adapter.execute.system_reads import SystemReads
+from adapter.execute.uniques import Uniques
 from adapter.execute.validations import Validations
 from adapter.execute.variable_statements import VariableStatements
 from adapter.state.interfaces import Kind, Notice, OutputColumn, Prepared, Result
@@ -96,8 +98,9 @@ class TidemarkExecutor:
             Registries(self.images, bridge),
         )  # fmt: skip
         selects = Selects(self.images, self.plans, constants, self.sequences, self.system, self.reads)
-        inserts = Inserts(self.images, self.plans, constants, self.sequences, self.reads, self.commits)
-        changes = Changes(self.images, self.plans, constants, self.sequences, self.reads, self.commits)
+        uniques = Uniques(self.images, KeyLooks(peeks, self.reads))
+        inserts = Inserts(self.images, self.plans, constants, self.sequences, self.reads, self.commits, uniques)
+        changes = Changes(self.images, self.plans, constants, self.sequences, self.reads, self.commits, uniques)
         variables, looks = VariableStatements(self.plans), Looks(self.images, self.plans, peeks)
         self._handlers: dict[type[st.Statement], Handler] = {
             st.Query: selects.run,

@@ -15,7 +15,7 @@ from catalog_log.image import Image
 from catalog_log.log import CatalogLog
 from journal.aio import Bridge
 from journal.errors import InvalidUsage
-from journal.timestamps import CatalogTs
+from journal.timestamps import CatalogTs, DataTs
 from oracle.client import Oracle
 from oracle.state import OracleState
 
@@ -42,6 +42,11 @@ class Images:
         if image.upper >= upper:
             return image
         return await self._bridge.wait(self._catalog.when_upper(upper, CATALOG_WAIT_S))
+
+    @property
+    def newest_ts(self) -> DataTs:
+        """The newest data timestamp that this process knows; others may know newer ones."""
+        return self._oracle.state.last_ts
 
     async def barrier(self) -> tuple[OracleState, Image]:
         """The oracle's state at a barrier and the image in force there.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 from itertools import chain
@@ -37,6 +37,15 @@ CATALOG_WAIT_S = 15.0
 
 RECOMMITS_MAX = 50
 """Commits of one statement that may find a newer catalog: DDL would have to be faster than a commit, 50 times over."""
+
+
+POINTS_MAX = 4_000
+"""Keys of one table that a commit names.  They take some 70 bytes each, twice where they were looked up, and a
+microsecond of everybody's fold.  A commit of more is of all keys: it is refused where anybody wrote the table
+meanwhile, and so are those who looked up a key of it."""
+
+NO_KEY = b"-"
+"""A key point of no constraint."""
 
 
 class Writer(Protocol):
@@ -68,11 +77,13 @@ class Inserter:
         entries: Sequence[Rows],
         block_read_ts: DataTs | None = None,
         block_reads: Iterable[str] = (),
+        block_keys: Iterable[tuple[str, bytes]] = (),
     ) -> DataTs | None:
         """Make ``entries`` visible at one timestamp (the answer; ``None`` where there are no rows).
 
-        ``block_reads`` are the tables that their transaction block read at ``block_read_ts`` and hangs on.  A single
-        entry that hangs on nothing is committed together with others of its kind.
+        ``block_reads`` are the tables that their transaction block read at ``block_read_ts`` and hangs on,
+        ``block_keys`` keys of others.  A single entry that hangs on nothing is committed together with others of its
+        kind.
 
         Cancelled while a commit is under way it answers what became of that; else nothing happened.
 
@@ -80,22 +91,23 @@ class Inserter:
         would come of the statements by now, 40001 for a conflict of what was read, ``Rejected`` or
         ``Unavailable`` (it did not happen), ``Indeterminate``.
         """
-        reads = {*block_reads, *(name for each in entries for name in each.reads)}
+        reads = [*block_reads, *(name for each in entries for name in each.reads)]
         read_at = [ts for ts in (block_read_ts, *(each.read_ts for each in entries)) if ts is not None]
         if len(entries) == 1 and not reads and not read_at and self._groups.takes(entries[0]):
             return await to_its_end(self._groups.commit(entries[0]))
-        return await self._bind(entries, await self._place(entries), min(read_at, default=None), reads)
+        read = keys_read(entries, reads, block_keys)
+        return await self._bind(entries, await self._place(entries), min(read_at, default=None), read)
 
     async def _bind(
         self,
         entries: Sequence[Rows],
         placed: Sequence[Placed],
         read_ts: DataTs | None = None,
-        read: Iterable[str] = (),
+        reads: tuple[KeyRange, ...] = (),
     ) -> DataTs | None:
         """Commit what has its place; see :meth:`commit`."""
         upper = min((each.catalog_upper for each in entries), default=0)
-        reads = tuple(map(KeyRange, sorted(read)))
+        writes = keys_written(entries)
         for _ in range(RECOMMITS_MAX):
             bindings = tuple(chain(*(where.bindings(of.table) for of, where in zip(entries, placed, strict=True))))
             part = CommitPart(
@@ -104,6 +116,7 @@ class Inserter:
                 catalog_upper_seen=upper,
                 read_ts=read_ts,
                 reads=reads,
+                writes=writes,
                 inline=tuple(chain(*(where.inline for where in placed))),
             )
             try:
@@ -147,6 +160,41 @@ class Inserter:
         if failed is not None:
             raise failed
         return runs
+
+
+def keys_read(
+    entries: Iterable[Rows], read: Iterable[str], keys: Iterable[tuple[str, bytes]] = ()
+) -> tuple[KeyRange, ...]:
+    """What a commit of ``entries`` hangs on: the tables ``read``, and ``keys`` and those of its rows of others."""
+    whole = set(read)
+    points: dict[str, set[bytes]] = {}
+    for table, key in (*keys, *((each.table.id, key) for each in entries for key in each.points)):
+        if table not in whole:
+            points.setdefault(table, set()).add(key)
+    return (*map(KeyRange, sorted(whole)), *_ranges(points))
+
+
+def keys_written(entries: Iterable[Rows]) -> tuple[KeyRange, ...]:
+    """Which keys the rows of ``entries`` have: of tables that have constraints.
+
+    A row whose keys are all NULL is of a key that none has: whoever reads the whole table sees it, and nobody else.
+    """
+    points: dict[str, set[bytes]] = {}
+    for each in entries:
+        if each.uniques:
+            of_table = points.setdefault(each.table.id, set())
+            of_table.update(key for _, keys in each.keys for key in keys if key is not None)
+    return _ranges({table: of_table or {NO_KEY} for table, of_table in points.items()})
+
+
+def _ranges(points: Mapping[str, Collection[bytes]]) -> tuple[KeyRange, ...]:
+    found: list[KeyRange] = []
+    for table in sorted(points):
+        if len(points[table]) > POINTS_MAX:
+            found.append(KeyRange(table))
+        else:
+            found += [KeyRange(table, key, key + b"\0") for key in sorted(points[table])]
+    return tuple(found)
 
 
 def check_unchanged(entry: Rows, image: Image, names: Callable[[Item], str]) -> None:

@@ -7,6 +7,7 @@ the rows themselves are of :mod:`adapter.execute.inserter` and :mod:`adapter.exe
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -24,9 +25,11 @@ from adapter.execute.returned import returned, rows_returned
 from adapter.execute.rows import Rows, check_buffer, rows_of_query, rows_of_values
 from adapter.execute.sequences import Sequences
 from adapter.execute.session_names import names_of
+from adapter.execute.uniques import Uniques
 from adapter.state.interfaces import Prepared, Result
 from adapter.state.session_state import SessionState
 from journal.errors import Conflict, InvalidUsage
+from oracle.errors import SnapshotTooOld
 from oracle.state import OracleState
 from sql.objects.watched import same_answers
 from sql.statements.plan_cache import Planned, Statement
@@ -34,6 +37,9 @@ from sql.statements.plans import InsertPlan, Returning
 
 INSERT_TRIES_MAX = 5
 """Times that an INSERT is made and committed anew because what it read was written meanwhile, or its table altered."""
+
+KEYED_TRIES_MAX = 16
+"""The same where all that it read are keys: it loses only to who writes the same keys, or all of the table at once."""
 
 
 class Inserts:
@@ -47,6 +53,7 @@ class Inserts:
         sequences: Sequences,
         reads: Reads,
         commits: Commits,
+        uniques: Uniques,
     ) -> None:
         self._images = images
         self._plans = plans
@@ -55,12 +62,13 @@ class Inserts:
         self._reads = reads
         self._over_rows = OverRows(reads, constants)
         self._commits = commits
+        self._uniques = uniques
 
     async def run(
         self, session: SessionState, prepared: Prepared, statement: Statement, params: Sequence[object | None]
     ) -> Result:
         draws = Draws(self._sequences, session)
-        for tries_left in reversed(range(INSERT_TRIES_MAX)):
+        for done in range(1, KEYED_TRIES_MAX + 1):
             entry = None
             draws.again()
             try:
@@ -72,9 +80,10 @@ class Inserts:
                     return result
                 await self._commits.commit(session, [entry])
                 return result
-            except Conflict as error:
+            except (Conflict, SnapshotTooOld) as error:
                 again = isinstance(error, TableChanged) or (entry is not None and entry.read_ts is not None)
-                if not again or not tries_left:
+                keyed = entry is not None and entry.points and not entry.reads
+                if not again or done >= (KEYED_TRIES_MAX if keyed else INSERT_TRIES_MAX):
                     raise
         raise AssertionError("unreachable: the last try raises or returns")
 
@@ -107,6 +116,14 @@ class Inserts:
             planned = await self._plans.plan_as(prepared, statement, image, session)
         check_result(prepared.columns, returned(planned.plan) or ())
         rows = await self._of_plan(session, statement, planned, params, draws, state)
+        if planned.plan.uniques:
+            rows = replace(rows, uniques=planned.plan.uniques)
+            try:
+                own = [each for each in session.buffer if each.table.id == rows.table.id]
+                [rows] = await self._uniques.checked(session, planned.image, [rows], own)
+            except InvalidUsage as error:
+                await self._still_so(session, planned, error)
+                raise
         return rows, planned.plan.returning
 
     async def _of_plan(

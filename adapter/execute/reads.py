@@ -41,9 +41,10 @@ class Reads:
         plan: SelectPlan,
         params: Sequence[object | None],
         as_of: DataTs | None,
+        key: tuple[str, bytes] | None = None,
     ) -> PeekAnswer:
         """A peek, at the block's timestamp where there is one, and with what the block has written; the first read of a
-        block decides the timestamp.
+        block decides the timestamp.  ``key``: the table and the key of which it reads the row alone.
 
         0A000 for a materialized view of what it has written, which follows from that only once that is committed, and
         54000 where it has written too much of what it reads.
@@ -59,7 +60,10 @@ class Reads:
         if not again:
             assert answer.as_of is not None, "a controller says where it read"
             transaction.read_ts = DataTs(answer.as_of)
-        transaction.tables_read.update(tables)
+        if key is None:
+            transaction.tables_read.update(tables)
+        else:
+            transaction.keys_read.add(key)
         return answer
 
     async def _peek(
@@ -73,6 +77,19 @@ class Reads:
         own: tuple[Own, ...] = (),
     ) -> PeekAnswer:
         cluster = cluster_named(image, session.variable("cluster"))
+        return await self.of_cluster(session, plan, params, as_of, only_at, cluster.id, own)
+
+    async def of_cluster(
+        self,
+        session: SessionState,
+        plan: SelectPlan,
+        params: Sequence[object | None],
+        as_of: DataTs | None,
+        only_at: bool,
+        cluster_id: str,
+        own: tuple[Own, ...] = (),
+    ) -> PeekAnswer:
+        """A peek of that cluster, for no block."""
         timeout_ms = min(session.statement_timeout_ms or PEEK_TIMEOUT_MS, PEEK_TIMEOUT_MS)
         lookup = None
         if plan.lookup is not None and not own:
@@ -81,7 +98,7 @@ class Reads:
         deadline = time.monotonic() + timeout_ms / 1000
         peek = Peek("", "", plan.inputs, plan.catalog_ts, as_of, lookup, timeout_ms, only_at, own=own)
         if lookup is not None:
-            answer = await self._peeks.lookup(peek, cluster.id)
+            answer = await self._peeks.lookup(peek, cluster_id)
             if answer is not None and not _misses(answer, session.written_ts):
                 return answer
         peek = await self._asking(peek._replace(peek_id=uuid.uuid4().hex), plan, params)
@@ -89,14 +106,14 @@ class Reads:
         def waits(why: str) -> None:
             session.notify(Notice(why, hint="tm_internal.controllers tells who answers"))
 
-        answer = await self._peeks.peek(peek, cluster.id, deadline, waits)
+        answer = await self._peeks.peek(peek, cluster_id, deadline, waits)
         if not _misses(answer, session.written_ts):
             return answer
         # The newest timestamp of a serializable read is older than this session's own write, which is rare: the
         # controller is behind the oracle.  So it is asked again rather than every request made longer for it.
         await give_up(answer)
         again = peek._replace(peek_id=uuid.uuid4().hex, as_of=session.written_ts)
-        return await self._peeks.peek(again, cluster.id, deadline, waits)
+        return await self._peeks.peek(again, cluster_id, deadline, waits)
 
     async def _asking(self, peek: Peek, plan: SelectPlan, params: Sequence[object | None]) -> Peek:
         """``peek`` with what it asks."""

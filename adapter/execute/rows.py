@@ -13,8 +13,10 @@ import pyarrow.compute as pc
 
 from catalog_log.objects import Column, Item
 from collection.columns import sql_type, with_diff
+from collection.keys import row_keys
 from journal.errors import InvalidUsage, Rejected
 from journal.timestamps import DataTs
+from sql.objects.uniques import Unique
 from sql.objects.watched import Answers
 from sql.statements.insert import fit_length, stored
 from sql.statements.plans import InsertPlan, Slot
@@ -37,6 +39,7 @@ class Rows:
 
     ``planned_on`` is what the catalog said while they were planned, of each statement that they are of.  ``removed``
     are the columns of rows that go, which are all that the table ever had; of rows that come it is ``None``.
+    ``points`` are keys of ``uniques``, the constraints of the table, that were looked up at ``read_ts``.
     """
 
     table: Item
@@ -46,6 +49,17 @@ class Rows:
     read_ts: DataTs | None = None
     reads: tuple[str, ...] = ()
     removed: tuple[Column, ...] | None = None
+    uniques: tuple[Unique, ...] = ()
+    points: frozenset[bytes] = frozenset()
+
+    @cached_property
+    def keys(self) -> list[tuple[Unique, list[bytes | None]]]:
+        """Of each constraint the keys of the rows, as commits name them."""
+        place = {column.stored_as: at for at, column in enumerate(self.columns)}
+        return [
+            (each, row_keys(each.index.id, [self.rows.column(place[name]) for name in each.stored_as]))
+            for each in self.uniques
+        ]
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -166,7 +180,8 @@ def merged(entries: Sequence[Rows]) -> Rows:
         return entries[0]
     rows = pa.concat_tables([each.rows for each in entries]).combine_chunks()
     planned_on = tuple(answers for each in entries for answers in each.planned_on)
-    return Rows(entries[0].table, rows, min(each.catalog_upper for each in entries), planned_on)
+    first = entries[0]
+    return Rows(first.table, rows, min(each.catalog_upper for each in entries), planned_on, uniques=first.uniques)
 
 
 def check_buffer(entries: Sequence[Rows]) -> None:

@@ -57,6 +57,8 @@ class Transaction:
     level: only there they are what it takes back."""
     tables_read: set[str] = field(default_factory=set)
     """Ids of the tables below everything that it read."""
+    keys_read: set[tuple[str, bytes]] = field(default_factory=set)
+    """Of tables of which it read the rows of one key alone: their ids, and those keys as commits name them."""
     savepoints: list[Savepoint] = field(default_factory=list)
     """Oldest first."""
 
@@ -79,6 +81,7 @@ class Transaction:
     def _forget(self) -> None:
         self.statements, self.ddl, self.read_ts, self.changed = 0, None, None, False
         self.tables_read.clear()
+        self.keys_read.clear()
         self.savepoints.clear()
 
     def fail(self) -> None:

@@ -1,6 +1,6 @@
 """What the relations of information_schema hold: pure functions from a catalog image to rows.
 
-There are no keys, constraints, routines or grants to report: those relations are there, and empty.  As in Postgres,
+There are no foreign keys, checks, routines or grants to report: those relations are there, and empty.  As in Postgres,
 materialized views and indexes are not in ``tables`` and ``columns``.
 """
 
@@ -23,7 +23,7 @@ from adapter.system.schemas import SCHEMA_OIDS
 from adapter.system.types import DISPLAY, TYPE_NAMES
 from adapter.system.typing.types import ROWS as TYPE_ROWS
 from catalog_log.model import Schema
-from catalog_log.objects import Column, Item, View, numbered_columns
+from catalog_log.objects import Column, Index, Item, View, key_names, numbered_columns
 from sql.statements.sequence_calls import default_today
 from values.types import OID, SECOND_DIGITS, TIMES, SqlType, parse_type
 
@@ -158,12 +158,43 @@ def _collations(s: System) -> Rows:
            "pad_attribute": "NO PAD"}  # fmt: skip
 
 
+def _constraints(s: System) -> Iterator[tuple[Schema, Index, Item, dict[str, object]]]:
+    """Each constraint with its table, and what all relations say of it."""
+    for schema, item in s.named():
+        table = s.image.item(item.relation_id) if isinstance(item, Index) and item.constraint is not None else None
+        if table is not None:
+            yield schema, item, table, {
+                "constraint_catalog": s.database, "constraint_schema": schema.name, "constraint_name": item.name,
+                "table_catalog": s.database, "table_schema": schema.name, "table_name": table.name,
+            }  # fmt: skip
+
+
+def _table_constraints(s: System) -> Rows:
+    for _, item, _, said in _constraints(s):
+        yield {**said, "constraint_type": item.constraint.upper(), "is_deferrable": "NO", "initially_deferred": "NO",
+               "enforced": "YES", "nulls_distinct": "YES"}  # fmt: skip
+
+
+def _key_column_usage(s: System) -> Rows:
+    for _, item, table, said in _constraints(s):
+        for number, name in enumerate(key_names(item, table), 1):
+            yield {**said, "column_name": name, "ordinal_position": number}
+
+
+def _constraint_column_usage(s: System) -> Rows:
+    for _, item, table, said in _constraints(s):
+        for name in key_names(item, table):
+            yield {**said, "column_name": name}
+
+
 ROWS: dict[str, Callable[[System], Rows]] = {
     **of_kinds("information_schema"),
     "schemata": _schemata, "tables": _tables, "columns": _columns, "views": _views,
     "view_table_usage": _view_table_usage, "table_privileges": _table_privileges,
     "role_table_grants": _table_privileges, "column_privileges": _column_privileges,
     "role_column_grants": _column_privileges, "character_sets": _character_sets, "collations": _collations,
+    "table_constraints": _table_constraints, "key_column_usage": _key_column_usage,
+    "constraint_column_usage": _constraint_column_usage,
     "information_schema_catalog_name": lambda s: iter([{"catalog_name": s.database}]),
     "enabled_roles": lambda s: iter([{"role_name": OWNER}]),
 }  # fmt: skip

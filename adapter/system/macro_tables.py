@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from adapter.system.kinds.index import constraint_text
 from adapter.system.kinds.sequence import last_value
 from adapter.system.rows import ROWS, System, index_definition, item_oid, view_definition
 from adapter.system.schemas import CLASS_OIDS, SCHEMA_OIDS, SYSTEM_OIDS
@@ -46,6 +47,12 @@ def _definitions(s: System) -> Iterable[tuple]:
             yield item_oid(item.id), index_definition(schema.name, item, on), list(key_names(item, on))
         elif (text := view_definition(item, s.image)) is not None:
             yield item_oid(item.id), text, []
+
+
+def _constraints(s: System) -> Iterable[tuple]:
+    for _, item in s.named():
+        if isinstance(item, Index) and item.constraint is not None:
+            yield item_oid(item.id), constraint_text(item, s.image)
 
 
 def _serials(s: System) -> Iterable[tuple]:
@@ -92,6 +99,7 @@ HELPERS: dict[str, Helper] = {
     "definitions": Helper(
         {"tm_i_oid": pa.uint32(), "tm_i_def": pa.string(), "tm_i_keys": pa.list_(pa.string())}, _definitions
     ),
+    "constraints": Helper({"tm_k_oid": pa.uint32(), "tm_k_def": pa.string()}, _constraints),
     "serials": Helper({"tm_q_oid": pa.uint32(), "tm_q_column": pa.string(), "tm_q_text": pa.string()}, _serials),
     "sequences": Helper(
         {"tm_v_oid": pa.uint32(), "tm_v_last": pa.int64(), "tm_v_start": pa.int64(), "tm_v_min": pa.int64(),

@@ -23,6 +23,7 @@ from adapter.system.typing.types import ROWS as TYPE_ROWS
 from catalog_log import model
 from catalog_log.model import Schema
 from catalog_log.objects import (
+    PRIMARY,
     Column,
     Index,
     Item,
@@ -86,7 +87,8 @@ def view_definition(item: Item, image: ImageLike) -> str | None:
 
 def index_definition(schema: str, index: Item, relation: Item | None) -> str:
     on = relation.name if relation is not None else "?"
-    return f"CREATE INDEX {quoted(index.name)} ON {quoted(schema)}.{quoted(on)} USING arrangement " \
+    unique = "UNIQUE " if isinstance(index, Index) and index.constraint is not None else ""
+    return f"CREATE {unique}INDEX {quoted(index.name)} ON {quoted(schema)}.{quoted(on)} USING arrangement " \
            f"({', '.join(map(quoted, key_names(index, relation)))})"  # fmt: skip
 
 
@@ -208,12 +210,30 @@ def _pg_index(s: System) -> Rows:
             width = len(item.key)
             yield {
                 "indexrelid": item_oid(item.id), "indrelid": item_oid(relation.id), "indnatts": width,
-                "indnkeyatts": width, "indisunique": False, "indnullsnotdistinct": False, "indisprimary": False,
+                "indnkeyatts": width, "indisunique": item.constraint is not None, "indnullsnotdistinct": False,
+                "indisprimary": item.constraint == PRIMARY,
                 "indisexclusion": False, "indimmediate": True, "indisclustered": False, "indisvalid": True,
                 "indcheckxmin": False, "indisready": True, "indislive": True, "indisreplident": False,
                 "indkey": [position[name] for name in item.key], "indcollation": [0] * width,
                 "indclass": [0] * width, "indoption": [0] * width,
             }  # fmt: skip
+
+
+def _pg_constraint(s: System) -> Rows:
+    """The oid of a constraint is that of its index, which is in another relation."""
+    for schema, item in s.named():
+        relation = s.image.item(item.relation_id) if isinstance(item, Index) and item.constraint is not None else None
+        if relation is None:
+            continue
+        position = {column.stored_as: number for number, column in numbered_columns(relation)}
+        yield {
+            "oid": item_oid(item.id), "conname": item.name, "connamespace": item_oid(schema.id),
+            "contype": "p" if item.constraint == PRIMARY else "u", "condeferrable": False, "condeferred": False,
+            "convalidated": True, "conrelid": item_oid(relation.id), "contypid": 0, "conindid": item_oid(item.id),
+            "conparentid": 0, "confrelid": 0, "confupdtype": " ", "confdeltype": " ", "confmatchtype": " ",
+            "conislocal": True, "coninhcount": 0, "connoinherit": True,
+            "conkey": [position[name] for name in item.key],
+        }  # fmt: skip
 
 
 def _pg_type(s: System) -> Rows:
@@ -418,7 +438,8 @@ def of_kinds(system_schema: str) -> dict[str, Callable[[System], Rows]]:
 ROWS: dict[str, Callable[[System], Rows]] = {
         **of_kinds("pg_catalog"),
         "pg_namespace": _pg_namespace, "pg_class": _pg_class, "pg_attribute": _pg_attribute, "pg_attrdef": _pg_attrdef,
-        "pg_index": _pg_index, "pg_type": _pg_type, "pg_proc": _pg_proc, "pg_operator": _pg_operator, "pg_am": _pg_am,
+        "pg_index": _pg_index, "pg_constraint": _pg_constraint, "pg_type": _pg_type, "pg_proc": _pg_proc,
+        "pg_operator": _pg_operator, "pg_am": _pg_am,
         "pg_database": _pg_database, "pg_roles": _pg_roles,
         "pg_user": _pg_user, "pg_collation": _pg_collation, "pg_settings": _pg_settings, "pg_tables": _pg_tables,
         "pg_description": _pg_description, "pg_shdescription": _pg_shdescription,

@@ -21,6 +21,9 @@ class Index(Maintained):
     relation_id: str
     key: tuple[str, ...]
     """The columns in order, each by the name that engines know it by (:attr:`Column.stored_as`)."""
+    constraint: str | None = None
+    """:data:`PRIMARY` or :data:`UNIQUE` of one that keeps a constraint of its table, which is called as it is: no two
+    rows have the same values in its columns, none of which is NULL."""
 
     @property
     def depends_on(self) -> tuple[str, ...]:
@@ -34,14 +37,21 @@ class Index(Maintained):
         return replace(super().with_ids(now, spark), relation_id=now(self.relation_id))
 
     def fields(self) -> dict[str, Any]:
-        return {"index_columns": self.key}
+        options = {} if self.constraint is None else {_CONSTRAINT: self.constraint}
+        return {"index_columns": self.key, "options": options}
 
     @classmethod
     def of_record(cls, head: tuple[str, str, str, str], columns: tuple[Column, ...], record: Record) -> Index:
         return cls(
             *head, relation_id=record["depends_on"][0], key=tuple(record["index_columns"]),
-            cluster_id=required(record["cluster_id"]),
+            cluster_id=required(record["cluster_id"]), constraint=record["options"].get(_CONSTRAINT),
         )  # fmt: skip
+
+
+PRIMARY, UNIQUE = "primary key", "unique"
+
+_CONSTRAINT = "constraint"
+"""The option of its record that says which."""
 
 
 def key_names(index: Index, relation: Item | None) -> tuple[str, ...]:

@@ -36,7 +36,7 @@ class Lookup:
 
     def filled(self, params: Sequence[object | None], types: Mapping[int, SqlType]) -> tuple[tuple[object, ...], str]:
         """``(key values, residual text)`` for one execution."""
-        key = tuple([_key_value(part, params) for part in self.key])
+        key = tuple([key_value(part, params) for part in self.key])
         return key, self._fixed or json.dumps(_fill(self.residual, params))
 
     @cached_property
@@ -45,7 +45,8 @@ class Lookup:
         return None if _has_param(self.residual) else json.dumps(_fill(self.residual, ()))
 
 
-def _key_value(part: Sequence[object], params: Sequence[object | None]) -> object:
+def key_value(part: Sequence[object], params: Sequence[object | None]) -> object:
+    """The value of one expression of a key for one execution."""
     if part[0] in PARAMETERS:
         value = params[part[1] - 1]
         if part[0] == "cast" and value is not None:

@@ -36,7 +36,7 @@ def lookup(
         residual, conjuncts = _Residual(Portable(params), parts).made()
     except NotPortable:
         return None
-    index, fixed = max(((each, _fixed(each, conjuncts, relation)) for each in indexes), key=lambda pair: len(pair[1]))
+    index, fixed = max(((each, fixed_by(each, conjuncts, relation)) for each in indexes), key=lambda pair: len(pair[1]))
     # What the key says holds for every row that it finds.  Said twice it would make another residual for every key,
     # and readers of one statement would have less in common.
     said = [id(conjunct) for _, conjunct in fixed]
@@ -83,13 +83,13 @@ class _Parts:
             outputs, plan = tuple(_over(outputs, plan.outputs)), plan.input
         shown = len(outputs) if shown is None else shown
         if not isinstance(plan, r.Reduce):
-            below = _Below.of(plan, outputs)
+            below = Below.of(plan, outputs)
             return cls(below.scalars, shown, top, None, below.conditions, below.get)
         if plan.keys or plan.sets is not None:
             raise NotPortable
         if any(len(each.arguments) > 1 or each.distinct or each.condition or each.within for each in plan.aggregates):
             raise NotPortable
-        below = _Below.of(
+        below = Below.of(
             plan.input, [each.arguments[0] if each.arguments else s.truth(True) for each in plan.aggregates]
         )
         folded = [
@@ -114,7 +114,7 @@ def _over(scalars: Sequence[s.Scalar], values: tuple[s.Scalar, ...]) -> list[s.S
 
 
 @dataclass(frozen=True)
-class _Below:
+class Below:
     """What is under a plan's outputs: filters and views that stand in it, down to the relation."""
 
     scalars: tuple[s.Scalar, ...]
@@ -122,7 +122,7 @@ class _Below:
     get: r.Get
 
     @classmethod
-    def of(cls, plan: r.Relation, scalars: Sequence[s.Scalar]) -> _Below:
+    def of(cls, plan: r.Relation, scalars: Sequence[s.Scalar]) -> Below:
         """``scalars`` over ``plan`` as what they are over the relation.  Raises ``NotPortable``."""
         scalars, conditions = list(scalars), []
         while not isinstance(plan, r.Get):
@@ -160,7 +160,7 @@ class _Residual:
             made = [self._output(each) for each in shown]
             residual["project"] = [form for form, _ in made]
             residual["order_by"] = self._order(made)
-        return residual, _conjuncts(condition)
+        return residual, conjuncts_of(condition)
 
     def _output(self, scalar: s.Scalar) -> tuple[Form, SqlType]:
         """An output, and its type.  The cast to what the query says that it is says nothing where it is that."""
@@ -252,7 +252,7 @@ def _whole(scalar: s.Scalar) -> int:
     return int(scalar.value)
 
 
-def _fixed(index: Index, conjuncts: list[Form], relation: Relation) -> list[tuple[tuple[object, ...], Form]]:
+def fixed_by(index: Index, conjuncts: list[Form], relation: Relation) -> list[tuple[tuple[object, ...], Form]]:
     """Values for the leading columns of ``index`` that the query fixes by equality, each with what says so."""
     place = places(relation)
     types = {column.name: carried(parse_type(column.type).plain) for column in relation.columns}
@@ -283,7 +283,8 @@ def _all_of(conjuncts: list[Form]) -> Form | None:
     return ["and", *conjuncts] if len(conjuncts) > 1 else conjuncts[0] if conjuncts else None
 
 
-def _conjuncts(condition: Form | None) -> list[Form]:
+def conjuncts_of(condition: Form | None) -> list[Form]:
+    """What is true where ``condition`` is."""
     if condition is None:
         return []
     return list(condition[1:]) if condition[0] == "and" else [condition]

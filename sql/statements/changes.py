@@ -17,16 +17,20 @@ from sqlglot import exp
 from catalog_log.objects import ALWAYS, Column, Item, Table
 from journal.errors import InvalidUsage
 from journal.timestamps import CatalogTs
+from lower.lookup.points import point
 from sql.binding.bind import Bound, OutputType, bind_query, cast_outputs, unique_names
+from sql.objects.called import Objects
 from sql.objects.names import ImageLike, Names, column_types, name_parts
+from sql.objects.uniques import Unique, uniques_of
 from sql.statements.insert import assign_output, default_slot, no_column_of, table_named
-from sql.statements.plans import ChangePlan, InsertPlan, Returning, SelectPlan, Slot, TableChange
+from sql.statements.plans import ChangePlan, InsertPlan, Point, Returning, SelectPlan, Slot, TableChange
 from sql.statements.returning import bound_returning, check_each_row, check_outputs, returning_query
 from sql.statements.select import plan_bound
 from sql.statements.sequence_calls import calls_in, of_query
 from sql.syntax import statements as st
 from sql.syntax.changes import Assigned
 from sql.typing.assign import assign
+from sql.views.kept_views import Unplanned, planned_as
 from trees.budget import bounded
 from trees.errors import mismatch, syntax, unsupported
 from trees.nodes import position
@@ -123,7 +127,9 @@ class _Change:
         plan = replace(plan, columns=bound.columns, params=params, lookup=None if self._table.dropped else plan.lookup)
         new = self._new(plan, sets, old) if isinstance(s, st.Update) else None
         at = len(bound.columns) - 1 if numbered else None
-        change = TableChange(self._table, plan, self._stored, old, beside, at, new)
+        uniques = uniques_of(self._table, image)
+        at_key = self._point(plan, uniques) if uniques and not self._table.dropped else None
+        change = TableChange(self._table, plan, self._stored, old, beside, at, new, uniques, at_key)
         told = None
         if inside:
             end = len(bound.columns) - numbered
@@ -132,6 +138,17 @@ class _Change:
             kinds = [column.type for column in bound.columns[beside : beside + len(returning.beside)]]
             told = returning.planned(kinds, params, max(params, default=0), plan.catalog_ts)
         return ChangePlan((change,), params, plan.catalog_ts, told, plan.literals)
+
+    def _point(self, plan: SelectPlan, uniques: Sequence[Unique]) -> Point | None:
+        """The key of which ``plan`` reads the row alone."""
+        _, query = planned_as(plan.tree, plan.params, Objects.of(self._image))
+        if isinstance(query, Unplanned):
+            return None
+        found = point(query.relation, self._table, [each.index for each in uniques], plan.params)
+        if found is None:
+            return None
+        index, key = found
+        return Point(next(each for each in uniques if each.index == index), key)
 
     def _check_columns(self) -> None:
         """0A000 for what would see the columns that the table had, which are read along with each row that goes:

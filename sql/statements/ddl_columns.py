@@ -15,6 +15,7 @@ from sqlglot import exp
 from catalog_log import model, records
 from catalog_log.model import Update
 from catalog_log.objects import (
+    PRIMARY,
     SOURCE,
     TABLE,
     VIEW,
@@ -35,6 +36,7 @@ from sql.objects.called import Objects
 from sql.objects.identifiers import check_columns
 from sql.objects.item_ids import ItemIds
 from sql.objects.names import ImageLike, Names
+from sql.objects.uniques import uniques_of
 from sql.statements.ddl_alter import altered
 from sql.statements.ddl_comment import column_key, gone_with
 from sql.statements.ddl_drop import everything, told_cascade, told_dependents
@@ -334,10 +336,25 @@ def _set_default(draft: _Draft, action: st.SetDefault) -> None:
     draft.item = table.with_default(replace(column, default=action.default_sql), reads)
 
 
+def _drop_constraint(draft: _Draft, action: st.DropConstraint) -> None:
+    table = _table(draft)
+    found = next((each.index for each in uniques_of(draft.before, draft.image) if each.index.name == action.name), None)
+    if found is None or found.id in draft.gone:
+        told = f'constraint "{action.name}" of relation "{table.name}" does not exist'
+        if not action.if_exists:
+            raise InvalidUsage(told, sqlstate="42704")
+        draft.notices.append(PlanNotice(f"{told}, skipping", "00000"))
+        return
+    draft.gone[found.id] = found
+
+
 def _drop_not_null(draft: _Draft, action: st.DropNotNull) -> None:
     table, place = _table(draft), _place(draft, action.name)
     column = table.columns[place]
     _check_no_identity(table, column)
+    of_primary = [each.index for each in uniques_of(table, draft.image) if each.index.constraint == PRIMARY]
+    if any(column.stored_as in index.key and index.id not in draft.gone for index in of_primary):
+        raise InvalidUsage(f'column "{column.name}" is in a primary key', sqlstate="42P16")
     draft.item = table.not_marked(column)
     _put(draft, place, replace(column, nullable=True))
 
@@ -444,6 +461,7 @@ _DO: dict[type, Callable] = {
     st.DropColumn: _drop,
     st.RenameColumn: _rename,
     st.SetDefault: _set_default,
+    st.DropConstraint: _drop_constraint,
     st.DropNotNull: _drop_not_null,
     st.SetNotNull: _set_not_null,
     st.Unmark: _unmark,

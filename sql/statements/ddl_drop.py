@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from catalog_log import model, records
 from catalog_log.model import Schema
-from catalog_log.objects import BY_KIND, Errors, Item, own_columns
+from catalog_log.objects import BY_KIND, Errors, Index, Item, own_columns
 from journal.errors import InvalidUsage
 from sql.binding.bind import id_order
 from sql.objects.names import (
@@ -68,6 +68,14 @@ def plan_drop(s: st.Drop, image: ImageLike, names: Names) -> DdlPlan:
 def _check_parts(image: ImageLike, items: dict[str, Item], going: set[str]) -> None:
     """2BP01 for what is a part of something that stays, whether CASCADE was said or not."""
     for item in items.values():
+        if isinstance(item, Index) and item.constraint is not None and item.relation_id not in going:
+            on = image.item(item.relation_id)
+            what = f"constraint {item.name} on {on.told() if on is not None else 'its table'}"
+            raise InvalidUsage(
+                f"cannot drop {item.told()} because {what} requires it",
+                sqlstate="2BP01",
+                hint=f"You can drop {what} instead.",
+            )
         if item.part_of is None or item.part_of[0] in going:
             continue
         table = image.item(item.part_of[0])

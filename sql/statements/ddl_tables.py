@@ -9,6 +9,7 @@ from journal.errors import InvalidUsage
 from sql.objects.identifiers import check_columns, check_identifier, check_schema_name
 from sql.objects.item_ids import ItemIds
 from sql.objects.names import ImageLike, Names, database_of, target_schema
+from sql.statements.ddl_constraints import with_constraints
 from sql.statements.ddl_made import created, exists, new_columns, taken
 from sql.statements.ddl_sequences import put_position, with_sequences
 from sql.statements.defaults import read_by_default
@@ -60,7 +61,8 @@ def plan_create_table(s: st.CreateTable, image: ImageLike, names: Names) -> DdlP
     item = Table(ids.item(), schema.id, name, s.text, columns, reads=reads)
     item, sequences = with_sequences(item, s.columns, ids, image)
     positions = [put_position(each, Position(each.start)) for each in sequences]
-    return created(ids, s.tag, item, *sequences, also=positions)
+    item, constraints = with_constraints(item, s.constraints, schema, ids, image, names)
+    return created(ids, s.tag, item, *sequences, *constraints, also=positions)
 
 
 PLANS = {st.CreateSchema: plan_create_schema, st.CreateTable: plan_create_table}

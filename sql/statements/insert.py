@@ -15,6 +15,7 @@ from journal.timestamps import CatalogTs
 from sql.binding.bind import bind_query, cast_outputs, first_branch, unique_names
 from sql.binding.bind_select import check_query
 from sql.objects.names import ImageLike, Names, SystemRelation, column_types, relation
+from sql.objects.uniques import uniques_of
 from sql.statements.cells import Cells as LikeCells
 from sql.statements.defaults import default_of, of_calls, typed_expression
 from sql.statements.plans import InsertPlan, Slot
@@ -55,7 +56,8 @@ ROWS_MAX = 100_000
 @bounded
 def plan_insert(s: st.Insert, image: ImageLike, names: Names, declared: dict[int, SqlType] | None = None) -> InsertPlan:
     """Plan an INSERT.  Raises 42P01, 42809, 42703, 42601 (counts), 42804, 23502 and the errors of its query."""
-    plan = _planned(s, table_named(s.table, image, names), image, names, declared)
+    table = table_named(s.table, image, names)
+    plan = replace(_planned(s, table, image, names, declared), uniques=uniques_of(table, image))
     if s.returning is None:
         return plan
     returning, params = of_insert(s, plan, image, names, dict(declared or {}))

@@ -15,13 +15,14 @@ from sqlglot import exp
 from catalog_log.model import Update
 from catalog_log.objects import Column, Item
 from journal.timestamps import CatalogTs
-from lower.lookup.asked import Lookup
+from lower.lookup.asked import Lookup, key_value
 from lower.spark.lowering import spark_sql, with_params
 from plan.codec import encode
 from plan.relations import Query
 from sql.algebra.queries import Columns, plan_over, plan_row
 from sql.algebra.scope import NotPlanned
 from sql.binding.bind import OutputType
+from sql.objects.uniques import Unique
 from trees.budget import bounded
 from trees.errors import untold
 from values.types import SqlType
@@ -224,6 +225,20 @@ class InsertPlan:
     order: tuple[int, ...] = ()
     """Of the columns of a row of ``rows``: in which order they are evaluated."""
     returning: Returning | None = None
+    uniques: tuple[Unique, ...] = ()
+    """The constraints of ``table``."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """The key of a constraint that a query fixes: expressions for its columns, as of :class:`LookupPlan`."""
+
+    unique: Unique
+    key: tuple[tuple[object, ...], ...]
+
+    def filled(self, params: Sequence[object | None]) -> tuple[object | None, ...]:
+        """Its values for one execution."""
+        return tuple([key_value(part, params) for part in self.key])
 
 
 @dataclass(frozen=True)
@@ -243,6 +258,10 @@ class TableChange:
     beside: int
     number: int | None = None
     new: InsertPlan | None = None
+    uniques: tuple[Unique, ...] = ()
+    """The constraints of ``table``."""
+    point: Point | None = None
+    """Where ``query`` reads the rows of one key alone, and nothing else."""
 
 
 @dataclass(frozen=True)

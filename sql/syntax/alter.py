@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from catalog_log.objects import BY_KIND, TABLE, Relation
 from sql.syntax.column_defs import ColumnDef, Identity, column_def, default_expression, generated, identity_said
+from sql.syntax.constraints import CONSTRAINTS
 from sql.syntax.cursor import Cursor
 from sql.syntax.kind_words import ELSEWHERE, kind_said
 from sql.syntax.sequences import Options, sequence_option
@@ -85,6 +86,12 @@ class DropColumn:
 
 
 @dataclass(frozen=True)
+class DropConstraint:
+    name: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True)
 class RenameColumn:
     name: Name
     to: str
@@ -146,6 +153,7 @@ class DropIdentity:
 ColumnAction = (
     AddColumn
     | DropColumn
+    | DropConstraint
     | RenameColumn
     | SetDefault
     | DropNotNull
@@ -317,15 +325,25 @@ def _rename(c: Cursor, kind: str, name: Name, exists: bool) -> Rename | AlterCol
 
 
 def _action(c: Cursor) -> ColumnAction:
-    """One of ALTER TABLE's.  Constraints and partitions are refused by name."""
+    """One of ALTER TABLE's.  Other constraints and partitions are refused by name."""
     at, verb = c.current, c.word()
     c.at += 1
-    if c.word() in _CONSTRAINTS:
+    if verb == "drop" and c.take("constraint"):
+        exists = c.take("if", "exists")
+        dropped = DropConstraint(c.identifier(), exists)
+        if not c.take("cascade"):  # nothing hangs on one
+            c.take("restrict")
+        return dropped
+    if c.word() in CONSTRAINTS:
         raise unsupported(f"ALTER TABLE … {verb.upper()} {c.word().upper()}", position=at.start + 1)
     c.take("column")
     if verb == "add":
         exists = c.take("if", "not", "exists")
-        return AddColumn(column_def(c), exists)
+        column = column_def(c)
+        if column.constraints:
+            said = f"ADD COLUMN … {column.constraints[0].kind.upper()}"
+            raise unsupported(said, "add the column first", position=at.start + 1)
+        return AddColumn(column, exists)
     exists = verb == "drop" and c.take("if", "exists")
     column = _column(c)
     if verb == "drop":
@@ -375,9 +393,6 @@ def _set_identity(c: Cursor, column: Name) -> SetIdentity:
             raise syntax(None, at, f'sequence option "{"as" if c.word() == "as" else "owned_by"}" not supported here')
         sequence_option(c, options)
     return SetIdentity(column, kind, options)
-
-
-_CONSTRAINTS = frozenset("check constraint exclude foreign primary unique".split())
 
 
 def _column(c: Cursor) -> Name:

@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from catalog_log.objects import ALWAYS, BY_DEFAULT
 from journal.errors import InvalidUsage
+from sql.syntax.constraints import CONSTRAINTS, Constraint, constraint_said
 from sql.syntax.cursor import Cursor
 from sql.syntax.sequences import Options, sequence_options
 from sql.syntax.to_tree import parse_tokens
@@ -59,26 +60,46 @@ class ColumnDef:
     serial: bool = False
     """Whether it is a ``serial``: an integer with a sequence of its own for a DEFAULT."""
     identity: Identity | None = None
+    constraints: tuple[Constraint, ...] = ()
 
 
 def column_list(c: Cursor) -> tuple[ColumnDef, ...]:
-    """``( column, … )``; 54011 for too many."""
+    """``( column, … )``; 54011 for too many, 0A000 for constraints."""
+    columns, constraints = table_elements(c)
+    if constraints:
+        raise unsupported(f"{constraints[0].kind.upper()} here", position=constraints[0].at + 1)
+    return columns
+
+
+def table_elements(c: Cursor) -> tuple[tuple[ColumnDef, ...], tuple[Constraint, ...]]:
+    """``( column or constraint, … )``: the columns, and all constraints in the order in which they stand, those of
+    columns among them.  54011 for too many columns."""
     c.expect("(")
     if c.take(")"):
-        return ()
-    found = [column_def(c)]
-    while c.take(","):
-        found.append(column_def(c))
+        return (), ()
+    found: list[ColumnDef] = []
+    constraints: list[Constraint] = []
+    while True:
+        said = constraint_said(c) if c.word() in CONSTRAINTS else None
+        if said is None:
+            found.append(column_def(c))
+            constraints += found[-1].constraints
+        else:
+            constraints.append(said)
+        if not c.take(","):
+            break
     c.expect(")")
     if len(found) > COLUMNS_MAX:
         raise InvalidUsage(f"relations can have at most {COLUMNS_MAX} columns", sqlstate="54011")
-    return tuple(found)
+    return tuple(found), tuple(constraints)
 
 
 def column_def(c: Cursor) -> ColumnDef:
     """One column: its name, its type, and what is said of it."""
-    if c.word() in ("primary", "unique", "check", "foreign", "constraint", "exclude", "like"):
-        raise unsupported(f"{c.word().upper()} in a table definition", position=c.position)
+    if c.word() in (*CONSTRAINTS, "like"):
+        named = c.word() == "constraint"
+        word = c.word(2 if named else 0) or "constraint"
+        raise unsupported(f"{word.upper()} in a table definition", position=c.position)
     at = c.position
     name = c.identifier()
     if name in SYSTEM_COLUMNS:
@@ -97,11 +118,16 @@ def column_def(c: Cursor) -> ColumnDef:
         error.position = type_tokens[0].start + 1
         raise
     nullable, default, default_sql, identity = None, None, None, None
+    constraints: list[Constraint] = []
     while c.word() not in (",", ")", None):
         if c.take("not", "null"):
             nullable = False
         elif c.take("null"):
             nullable = True
+        elif c.word() in ("constraint", "primary", "unique") and (said := constraint_said(c, name)) is not None:
+            constraints.append(said)
+        elif c.word() == "constraint" and c.word(2) == "not":
+            c.at += 2  # a NOT NULL has no name in any catalog
         elif c.take("default"):
             default, default_sql = default_expression(c)
         elif c.word() == "generated" and (found := identity_said(c)) is not None:
@@ -116,7 +142,8 @@ def column_def(c: Cursor) -> ColumnDef:
         default = default_sql = None
     if nullable is None:
         nullable = serial is None and identity is None
-    return ColumnDef(name, sql_type, nullable, default, default_sql, serial is not None, identity)
+    found = tuple(constraints)
+    return ColumnDef(name, sql_type, nullable, default, default_sql, serial is not None, identity, found)
 
 
 def identity_said(c: Cursor) -> Identity | None:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from sql.syntax.column_defs import ColumnDef, column_list
+from sql.syntax.column_defs import ColumnDef, table_elements
+from sql.syntax.constraints import Constraint
 from sql.syntax.cursor import Cursor
 from sql.syntax.kind_words import ELSEWHERE
 from sql.syntax.statement import DDL, Name
@@ -37,6 +38,7 @@ class CreateTable(DDL):
     columns: tuple[ColumnDef, ...]
     if_not_exists: bool
     text: str
+    constraints: tuple[Constraint, ...] = ()
 
     @classmethod
     def read(cls, c: Cursor, text: str) -> CreateTable:
@@ -44,11 +46,11 @@ class CreateTable(DDL):
         name = c.name()
         if c.word() == "as":
             raise unsupported("CREATE TABLE AS", hint="create the table, then INSERT INTO … SELECT")
-        columns = column_list(c)
+        columns, constraints = table_elements(c)
         if c.word() in ("with", "inherits", "partition", "using", "tablespace", "as"):
             raise unsupported(f"CREATE TABLE … {c.word().upper()}")
         c.end()
-        return cls(name, columns, exists, text)
+        return cls(name, columns, exists, text, constraints)
 
 
 @dataclass(frozen=True)

@@ -90,7 +90,8 @@ def _told(cursor) -> Told:
 
 
 def _refused(error: psycopg.Error) -> Told:
-    return ("ERROR", error.sqlstate, error.diag.message_primary)
+    told = (error.diag.message_primary, error.diag.message_detail) if error.sqlstate == "23505" else ()
+    return ("ERROR", error.sqlstate, *told)
 
 
 async def ours(lines: list[Line]) -> list[tuple[Told, list[Told]]]:
@@ -143,7 +144,7 @@ def differences(lines: list[Line], us: list[tuple[Told, list[Told]]], them: list
         if line.refused:
             alike = our[:2] == ("ERROR", line.refused) != their[:2]
         else:
-            alike = our == their or (our[0] == "ERROR" and our[:2] == their[:2])
+            alike = our == their
         if not alike:
             wrong.append(f"{line.text}\n  ours   {our}\n  theirs {their}")
         elif our_tables != their_tables:

@@ -34,7 +34,7 @@ another meaning. This page is made from the tables in the code (`tests/docs/test
 | statement | what it does here |
 |---|---|
 | `SELECT`, `VALUES`, `WITH`, `TABLE` | any query over one's own relations or over system relations, not both |
-| `[WITH …] INSERT INTO t [(…)] VALUES …` or a query | rows of a table; there are no keys; `RETURNING`: below |
+| `[WITH …] INSERT INTO t [(…)] VALUES …` or a query | rows of a table; `RETURNING` and keys: below |
 | `UPDATE`, `DELETE`, `TRUNCATE` of a table | rows go and come in one commit: below |
 | `CREATE SEQUENCE`, `ALTER SEQUENCE … [RE]START`, `INCREMENT`… | `nextval` and its kin draw values: below |
 | `CREATE SCHEMA`, `TABLE`, `VIEW`, `MATERIALIZED VIEW`, `INDEX` | each one record in the catalog; `IF NOT EXISTS` |
@@ -83,15 +83,29 @@ nowhere for values of sequences. In a block, or where several statements are sen
 are committed, as ever: nothing of them is there where the COMMIT is refused.
 
 The others are as in Postgres, with `FROM` or `USING`, `WITH` in front, subqueries, `SET (a, b) = (…)` and `DEFAULT`
-(not `WHERE CURRENT OF`). A row goes once, however many rows of FROM match it: of several
-the one that an UPDATE takes is chosen by their values. Tables have no keys, so equal rows go together, and each of them
-counts. What is changed is what was read: the commit is refused where a table that the statement read, its own among
-them, was written meanwhile. Outside of a transaction block the statement is then made anew from what there is now, up
-to 16 times within some two seconds, then it is 40001; in a block COMMIT is 40001, and the block reads what it has
-changed at the one timestamp where it read it, at any isolation level. Whole tables are looked at, so an UPDATE of a
-table into which others insert all the time may lose. One statement takes back at most 64 MiB of rows, and a transaction
-writes as much; more is 54000 (`TRUNCATE` included: delete by ranges). `TRUNCATE … RESTART IDENTITY` and `nextval` in
-SET (other than by `DEFAULT`) are not there.
+(not `WHERE CURRENT OF`). A row goes once, however many rows of FROM match it: of several the one that an UPDATE takes
+is chosen by their values. Where a table has no key, equal rows go together, and each of them counts. What is changed is
+what was read: the commit is refused where a table that the statement read, its own among them, was written meanwhile
+(of its own only the row of a key, where all columns of a key are compared by `=`). Outside of a transaction block the
+statement is then made anew from what there is now, up to 16 times within some two seconds, then it is 40001; in a block
+COMMIT is 40001, and the block reads what it has changed at the one timestamp where it read it, at any isolation level.
+Without a key whole tables are looked at, so an UPDATE of a table into which others insert all the time may lose. One
+statement takes back at most 64 MiB of rows, and a transaction writes as much; more is 54000 (`TRUNCATE` included:
+delete by ranges). `TRUNCATE … RESTART IDENTITY` and `nextval` in SET (other than by `DEFAULT`) are not there.
+
+### PRIMARY KEY and UNIQUE
+
+`PRIMARY KEY` and `UNIQUE` on a column or on a table, with names or without, in `CREATE TABLE`; `ALTER TABLE … DROP
+CONSTRAINT`. They are immediate, and NULLs are distinct. Each is an index of its name, which the cluster that the
+session had when it made the table keeps like any other: whether a key is free is looked up there, and the commit is
+refused, by the log, where somebody else wrote the key since; then the statement looks again. So a key that is there is
+23505, whoever wrote it at the same time through whichever adapter, and nobody waits for a lock. In a transaction block
+keys are looked up where the block reads, and who comes second hears of it at COMMIT (40001). An UPDATE may exchange
+keys, since only the rows that it leaves are compared (Postgres refuses some of that). Where the index's cluster is
+away, who writes keys waits as who reads does, 60 s or `statement_timeout`, and then writes nothing; UPDATEs that leave
+the keys as they are and DELETEs are refused where they cannot read. More than 4,000 keys in one commit count as all of
+the table. Columns of jsonb, arrays, intervals and numerics without a precision are no keys, and there are no foreign
+keys, CHECK, EXCLUDE, deferrable constraints or `NULLS NOT DISTINCT`. Catalogs of format 9 keep constraints.
 
 ### Sequences
 
@@ -109,8 +123,8 @@ Columns may be `serial`, `bigserial` and `smallserial`, or `GENERATED ALWAYS` or
 sequence of their own that goes with them, called as Postgres calls it; `OVERRIDING SYSTEM` and `USER VALUE`,
 `pg_get_serial_sequence`, `OWNED BY`. `ALTER COLUMN … ADD GENERATED`, `SET GENERATED`, `SET INCREMENT …`, `RESTART` and
 `DROP IDENTITY` make such a column of one that is NOT NULL, alter it and end it. `ADD COLUMN` of a serial or an identity
-is refused: rows that are there would need a value each, and what was written is never written anew. There are
-no keys, so nothing refuses a value that is written twice.
+is refused: rows that are there would need a value each, and what was written is never written anew. Without a
+key nothing refuses a value that is written twice.
 
 `ALTER COLUMN … SET NOT NULL` and `ADD COLUMN … NOT NULL` without a `DEFAULT` look at the rows, as a query does, on the
 session's cluster: 23502 where one has a NULL there, or there is any row for a column that comes. Meanwhile nobody

@@ -26,7 +26,10 @@ from tests.sql.doubles import apply, ddl, names, shop
 
 STORIES = Path(__file__).parent / "stories"
 
-TOLD = ("columns", "depends_on", "query", "inputs", "key", "topic", "format", "envelope", "errors_id", "cluster_id")
+TOLD = (
+    "constraint", "columns", "depends_on", "query", "inputs", "key", "topic", "format", "envelope", "errors_id",
+    "cluster_id",
+)  # fmt: skip
 """Fields of an object that a story tells, where it has them."""
 
 

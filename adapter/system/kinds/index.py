@@ -1,4 +1,4 @@
-"""Of indexes."""
+"""Of indexes, and of the constraints that some of them keep."""
 
 from __future__ import annotations
 
@@ -17,8 +17,16 @@ def _created(item: Index, name: str, image: ImageLike) -> str:
     on = image.item(item.relation_id)
     schema = image.get(model.SCHEMAS, on.schema_id) if on else None
     where = f"{quoted(schema.name)}.{quoted(on.name)}" if on and schema else item.relation_id
+    if item.constraint is not None:
+        return f"ALTER TABLE {where} ADD CONSTRAINT {quoted(item.name)} {constraint_text(item, image)}"
     keys = ", ".join(map(quoted, key_names(item, on)))
     return f"CREATE INDEX {quoted(item.name)}{in_cluster(item, image)} ON {where} ({keys})"
+
+
+def constraint_text(item: Index, image: ImageLike) -> str:
+    """What ALTER TABLE … ADD CONSTRAINT would say of the constraint that ``item`` keeps."""
+    keys = ", ".join(map(quoted, key_names(item, image.item(item.relation_id))))
+    return f"{(item.constraint or '').upper()} ({keys})"
 
 
 def _listed(item: Index, image: ImageLike) -> tuple[str | None, ...]:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from adapter.system.kinds.index import constraint_text
 from adapter.system.kinds.kind import KindRows, column_lines
 from catalog_log.objects import Table
+from sql.objects.identifiers import quoted
 from sql.objects.names import ImageLike
+from sql.objects.uniques import uniques_of
 
 
 def _created(item: Table, name: str, image: ImageLike) -> str:
-    return f"CREATE TABLE {name} (\n{column_lines(item, image)}\n)"
+    found = [each.index for each in uniques_of(item, image)]
+    lines = [column_lines(item, image)]
+    lines += [f"    CONSTRAINT {quoted(each.name)} {constraint_text(each, image)}" for each in found]
+    joined = ",\n".join(lines)
+    return f"CREATE TABLE {name} (\n{joined}\n)"
 
 
 ROWS = KindRows("r", _created, privileges=("SELECT", "INSERT"))

@@ -1,0 +1,170 @@
+"""PRIMARY KEY and UNIQUE: that no two rows have the same key, with no lock and nobody who decides.
+
+A statement looks up, in the index that keeps a constraint, whether the keys of its rows are free at some timestamp; its
+commit says which keys those were, when they were looked up, and which keys its rows have.  Everybody who folds the log
+refuses it where one of the first was written since (:mod:`oracle.conflicts`): the first committer wins, and the other
+looks again, and finds the key.  So the invariant hangs on the log alone: on no clock, on no adapter that lives, and not
+on how fresh the look was.  Who cannot look (the index's cluster is away, for as long as a statement waits) writes
+nothing: the statement is refused as a read of the table would be.
+
+What is free is looked up without a barrier, at the newest timestamp that this process knows, since whatever came later
+is in the log before the commit; only a duplicate is looked for once more at a barrier before it is told, since by then
+the key may have gone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from adapter.encode.scalars import encoder
+from adapter.execute.images import Images
+from adapter.execute.key_looks import KeyLooks
+from adapter.execute.rows import Rows
+from adapter.execute.session_names import names_of
+from adapter.state.session_state import SessionState
+from catalog_log.image import Image
+from collection.columns import sql_type
+from journal.errors import InvalidUsage
+from journal.timestamps import DataTs
+from sql.objects.uniques import Unique
+from values.types import row_of
+
+
+class Where(NamedTuple):
+    """A row that has a key: ``row`` of those of ``entry``."""
+
+    unique: Unique
+    entry: Rows
+    row: int
+
+
+class Uniques:
+    """Lives on one event loop."""
+
+    def __init__(self, images: Images, looks: KeyLooks) -> None:
+        self._images = images
+        self._looks = looks
+
+    async def checked(
+        self, session: SessionState, image: Image, entries: Sequence[Rows], own: Sequence[Rows] = ()
+    ) -> list[Rows]:
+        """``entries`` of one statement on one table as they are to be committed: they say where their keys were looked
+        up.  ``own`` is what its transaction has written and not committed.
+
+        Raises 23505 where two rows would have one key, and what reading the index raises.
+        """
+        wanted = _wanted(entries)
+        if not wanted:
+            return list(entries)
+        as_of, only_at = await self.as_of(session, entries)
+        there = await self.there(session, image, wanted, as_of, only_at)
+        if there and not only_at and _first_twice(entries, own, there) is not None:
+            state, image = await self._images.in_force(session)
+            if state.last_ts > as_of:
+                as_of = state.last_ts
+                there = await self.there(session, image, wanted, as_of, only_at)
+        twice = _first_twice(entries, own, there)
+        if twice is not None:
+            raise duplicate(twice, names_of(session).zone)
+        return hanging_on(entries, wanted, as_of)
+
+    async def as_of(self, session: SessionState, entries: Sequence[Rows]) -> tuple[DataTs, bool]:
+        """When keys are looked up, and whether at that timestamp alone: where the statement has read, or its block."""
+        read = next((each.read_ts for each in entries if each.read_ts is not None), None)
+        if not session.transaction.in_block:
+            return (self._images.newest_ts, False) if read is None else (read, False)
+        if read is not None:
+            return read, True
+        if not session.reads_at_one_timestamp:
+            return (await self._images.barrier())[0].last_ts, True
+        if session.transaction.read_ts is None:  # the block reads nothing before this
+            session.transaction.read_ts = (await self._images.barrier())[0].last_ts
+        return session.transaction.read_ts, True
+
+    async def there(
+        self, session: SessionState, image: Image, wanted: Mapping[bytes, Where], as_of: DataTs, only_at: bool
+    ) -> set[bytes]:
+        """Which of the keys a committed row has."""
+        by_unique: dict[str, dict[bytes, Where]] = {}
+        for key, where in wanted.items():
+            by_unique.setdefault(where.unique.index.id, {})[key] = where
+        found: set[bytes] = set()
+        for of in by_unique.values():
+            unique = next(iter(of.values())).unique
+            values = {key: unique.values_of(where.entry, where.row) for key, where in of.items()}
+            found |= await self._looks.there(session, image, unique, values, as_of, only_at)
+        return found
+
+
+def hanging_on(entries: Sequence[Rows], keys: Collection[bytes], as_of: DataTs) -> list[Rows]:
+    """``entries``, which are committed only if none of ``keys`` was written after ``as_of``."""
+    first, *others = entries
+    read_ts = as_of if first.read_ts is None else min(as_of, first.read_ts)
+    return [replace(first, read_ts=read_ts, points=first.points | frozenset(keys)), *others]
+
+
+def _wanted(entries: Sequence[Rows]) -> dict[bytes, Where]:
+    """The keys that more rows have after a statement than before."""
+    more = net(entries)
+    found: dict[bytes, Where] = {}
+    for entry in entries:
+        if entry.removed is None:
+            for unique, keys in entry.keys:
+                for row, key in enumerate(keys):
+                    if key is not None and more[key] > 0 and key not in found:
+                        found[key] = Where(unique, entry, row)
+    return found
+
+
+def net(entries: Sequence[Rows]) -> Counter[bytes]:
+    """How many rows more have each key."""
+    found: Counter[bytes] = Counter()
+    for entry in entries:
+        diff = 1 if entry.removed is None else -1
+        for _, keys in entry.keys:
+            for key in keys:
+                if key is not None:
+                    found[key] += diff
+    return found
+
+
+def _first_twice(entries: Sequence[Rows], own: Sequence[Rows], there: Collection[bytes]) -> Where | None:
+    """The first row of which another one has a key already, where those in ``there`` are committed."""
+    count = net([*own, *(each for each in entries if each.removed is not None)])
+    for entry in entries:
+        if entry.removed is None:
+            for row in range(entry.rows.num_rows):
+                for unique, keys in entry.keys:
+                    key = keys[row]
+                    if key is not None:
+                        count[key] += 1
+                        if count[key] + (key in there) > 1:
+                            return Where(unique, entry, row)
+    return None
+
+
+def duplicate(where: Where, zone: str) -> InvalidUsage:
+    """23505."""
+    unique, entry, row = where
+    texts = []
+    for column, cell in zip(unique.columns, unique.cells_of(entry, row), strict=True):
+        kind = sql_type(column.type)
+        texts.append(encoder(kind, row_of(kind).oid, False, zone)(_counted(cell)).decode())
+    names = ", ".join(column.name for column in unique.columns)
+    return InvalidUsage(
+        f'duplicate key value violates unique constraint "{unique.index.name}"',
+        sqlstate="23505",
+        detail=f"Key ({names})=({', '.join(texts)}) already exists.",
+    )
+
+
+def _counted(cell: pa.Scalar) -> object:
+    """A value as texts are made of it: days and microseconds since the epoch for dates and moments."""
+    if pa.types.is_timestamp(cell.type):
+        return cell.cast(pa.timestamp("us", cell.type.tz)).cast(pa.int64()).as_py()
+    return cell.cast(pa.int32()).as_py() if pa.types.is_date32(cell.type) else cell.as_py()

@@ -1,0 +1,57 @@
+"""Which key of an index a plan fixes, so that it reads the rows of that key alone.  Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from catalog_log.objects import Index, Relation
+from lower.lookup.lowering import Below, conjuncts_of, fixed_by
+from lower.lookup.portable import Form, NotPortable, Portable
+from plan import relations as r
+from plan import scalars as s
+from plan.nodes import walk
+from values.types import SqlType
+
+Key = tuple[tuple[object, ...], ...]
+"""Expressions for the columns of an index, as :class:`lower.lookup.asked.Lookup` has them."""
+
+
+def point(
+    plan: r.Relation, relation: Relation, indexes: Sequence[Index], params: Mapping[int, SqlType]
+) -> tuple[Index, Key] | None:
+    """One of ``indexes`` of ``relation`` and its whole key, where ``plan`` reads rows with that key, and nothing else.
+
+    Whatever else it asks of them leaves rows out at most, so it need not be known what that is.
+    """
+    if not isinstance(plan, r.Project) or any(isinstance(node, r.Relation) for node in _within(plan.outputs)):
+        return None
+    portable = Portable(params)
+    conjuncts: list[Form] = []
+    try:
+        below = Below.of(plan.input, ())
+    except NotPortable:
+        return None
+    if below.get.item_id != relation.id or any(isinstance(node, r.Relation) for node in _within(below.conditions)):
+        return None
+    for each in _terms(below.conditions):
+        try:
+            conjuncts += conjuncts_of(portable.of(each)[0])
+        except NotPortable:
+            continue
+    for index in indexes:
+        fixed = fixed_by(index, conjuncts, relation)
+        if len(fixed) == len(index.key):
+            return index, tuple([value for value, _ in fixed])
+    return None
+
+
+def _within(scalars: Sequence[s.Scalar]) -> Iterator[object]:
+    return (node for each in scalars for node in walk(each))
+
+
+def _terms(conditions: Sequence[s.Scalar]) -> Iterator[s.Scalar]:
+    for each in conditions:
+        if isinstance(each, s.Call) and each.name == "and":
+            yield from _terms(each.arguments)
+        else:
+            yield each

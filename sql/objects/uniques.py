@@ -1,0 +1,48 @@
+"""The constraints of a table, as whoever writes its rows must keep them.  Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from catalog_log.objects import PRIMARY, Column, Index, Table
+from sql.objects.names import ImageLike
+
+
+class WrittenRows(Protocol):
+    """``adapter.execute.rows.Rows``: by position, ``rows`` has ``columns``."""
+
+    rows: pa.Table
+
+    @property
+    def columns(self) -> tuple[Column, ...]: ...
+
+
+@dataclass(frozen=True)
+class Unique:
+    """PRIMARY KEY or UNIQUE: no two rows have the same values in ``columns`` unless one of them is NULL."""
+
+    index: Index
+    columns: tuple[Column, ...]
+
+    def values_of(self, rows: WrittenRows, row: int) -> tuple[object, ...]:
+        """The key of one of ``rows``."""
+        return tuple([cell.as_py() for cell in self.cells_of(rows, row)])
+
+    def cells_of(self, rows: WrittenRows, row: int) -> list[pa.Scalar]:
+        place = {column.stored_as: at for at, column in enumerate(rows.columns)}
+        return [rows.rows.column(place[name])[row] for name in self.index.key]
+
+    @property
+    def stored_as(self) -> tuple[str, ...]:
+        return self.index.key
+
+
+def uniques_of(table: Table, image: ImageLike) -> tuple[Unique, ...]:
+    """Those of ``table``: in the order in which Postgres looks at them, its primary key first."""
+    found = [each for each in image.dependents(table.id) if isinstance(each, Index) and each.constraint is not None]
+    by_stored = {column.stored_as: column for column in table.columns}
+    ordered = sorted(found, key=lambda each: (each.constraint != PRIMARY, len(each.id), each.id))
+    return tuple([Unique(each, tuple([by_stored[name] for name in each.key])) for each in ordered])
