@@ -7,8 +7,6 @@ then made anew from what there is now; in a block that is for whoever began the 
 
 from __future__ import annotations
 
-import asyncio
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,7 +17,7 @@ from adapter.execute.commits import Commits
 from adapter.execute.constants import Constants
 from adapter.execute.draws import Draws
 from adapter.execute.images import Images
-from adapter.execute.lines import Lines
+from adapter.execute.lines import Lines, pause
 from adapter.execute.plans import Plans
 from adapter.execute.reads import Reads, tables_below
 from adapter.execute.results import as_promised, check_result, check_zone, collect
@@ -46,12 +44,6 @@ a pause the unluckiest wins once in four tries, so one of a hundred statements w
 insert into the table 100 times a second, one try in five comes through, and three statements of a hundred are
 refused."""
 
-PAUSE_S_MAX = 0.1
-"""The longest pause before it is made anew.  It is any part of 5 ms the first time and of twice as much each time: so
-two that met do not meet again, and all tries together take two seconds at most."""
-
-_PAUSE_S_FIRST = 0.005
-
 
 @dataclass
 class _Made:
@@ -74,6 +66,7 @@ class Changes:
         reads: Reads,
         commits: Commits,
         uniques: Uniques,
+        lines: Lines,
     ) -> None:
         self._images = images
         self._plans = plans
@@ -82,7 +75,7 @@ class Changes:
         self._reads = reads
         self._commits = commits
         self._uniques = uniques
-        self._lines = Lines()
+        self._lines = lines
 
     async def run(
         self, session: SessionState, prepared: Prepared, statement: Statement, params: Sequence[object | None]
@@ -101,7 +94,7 @@ class Changes:
         async with self._lines.first_of(_line(each, params) for each in planned.plan.changes):
             for done in range(TRIES_MAX):
                 if done:
-                    await asyncio.sleep(random.uniform(0, min(PAUSE_S_MAX, _PAUSE_S_FIRST * 2 ** (done - 1))))
+                    await pause(done)
                 draws.again()
                 try:
                     made = await self._made(session, prepared, statement, params, draws)

@@ -16,7 +16,7 @@ from sqlglot import exp
 from adapter.execute.sequences import Sequences
 from adapter.state.session_state import SessionState
 from journal.errors import InvalidUsage
-from sql.statements.insert import stored
+from sql.statements.assigning import stored
 from sql.statements.plans import InsertPlan, SelectPlan, Slot
 from sql.statements.sequence_calls import calls_in, is_call
 from sql.typing.check_sequences import CALL, CHOICES, CHOOSES, SEQUENCE

@@ -24,6 +24,7 @@ from adapter.duck.catalog_relations import CatalogRelations
 from adapter.execute import show
 from adapter.execute.changes import Changes
 from adapter.execute.commits import Commits
+from adapter.execute.conflicting import Conflicting
 from adapter.execute.constants import Constants
 from adapter.execute.ddl_commit import Asked, DdlOutcome, DdlQueue
 from adapter.execute.ddl_statements import DdlStatements
@@ -31,6 +32,7 @@ from adapter.execute.images import Images
 from adapter.execute.inserter import Inserter, Writer
 from adapter.execute.inserts import Inserts
 from adapter.execute.key_looks import KeyLooks
+from adapter.execute.lines import Lines
 from adapter.execute.looks import Looks
 from adapter.execute.not_null import NotNull
 from adapter.execute.peeks import Peeks
@@ -98,9 +100,13 @@ class TidemarkExecutor:
             Registries(self.images, bridge),
         )  # fmt: skip
         selects = Selects(self.images, self.plans, constants, self.sequences, self.system, self.reads)
-        uniques = Uniques(self.images, KeyLooks(peeks, self.reads))
-        inserts = Inserts(self.images, self.plans, constants, self.sequences, self.reads, self.commits, uniques)
-        changes = Changes(self.images, self.plans, constants, self.sequences, self.reads, self.commits, uniques)
+        key_looks, lines = KeyLooks(peeks, self.reads), Lines()
+        uniques = Uniques(self.images, key_looks)
+        conflicting = Conflicting(self.images, constants, key_looks, uniques)
+        inserts = Inserts(
+            self.images, self.plans, constants, self.sequences, self.reads, self.commits, uniques, conflicting, lines
+        )
+        changes = Changes(self.images, self.plans, constants, self.sequences, self.reads, self.commits, uniques, lines)
         variables, looks = VariableStatements(self.plans), Looks(self.images, self.plans, peeks)
         self._handlers: dict[type[st.Statement], Handler] = {
             st.Query: selects.run,

@@ -16,7 +16,7 @@ from adapter.execute.session_names import names_of
 from adapter.state.session_state import SessionState
 from catalog_log import model
 from catalog_log.image import Image
-from catalog_log.objects import Table, places
+from catalog_log.objects import Column, Table, own_columns
 from collection.columns import sql_type
 from collection.keys import row_keys
 from controllers.peeks.peek import Lookup, Peek
@@ -56,68 +56,97 @@ class KeyLooks:
         Raises what a read of the table raises: where its cluster is away for as long as a statement waits, 57014 or
         ``Unavailable``.
         """
-        found, left = await self._by_index(image, unique, wanted, as_of, only_at)
+        return set(await self.rows(session, image, unique, unique.columns, wanted, as_of, only_at))
+
+    async def rows(
+        self,
+        session: SessionState,
+        image: Image,
+        unique: Unique,
+        columns: Sequence[Column],
+        wanted: Mapping[bytes, Values],
+        as_of: DataTs,
+        only_at: bool,
+    ) -> dict[bytes, pa.Table]:
+        """``columns`` of the rows that have those keys, those of ``unique`` among them; raises as :meth:`there`."""
+        found, left = await self._by_index(image, unique, columns, wanted, as_of, only_at)
         if left:
-            found |= await self._by_reading(session, image, unique, left, as_of, only_at)
+            found |= await self._by_reading(session, image, unique, columns, left, as_of, only_at)
         return found
 
     async def _by_index(
-        self, image: Image, unique: Unique, wanted: Mapping[bytes, Values], as_of: DataTs, only_at: bool
-    ) -> tuple[set[bytes], dict[bytes, Values]]:
+        self,
+        image: Image,
+        unique: Unique,
+        columns: Sequence[Column],
+        wanted: Mapping[bytes, Values],
+        as_of: DataTs,
+        only_at: bool,
+    ) -> tuple[dict[bytes, pa.Table], dict[bytes, Values]]:
         """What the index has at once, and what is to be asked otherwise."""
         index = unique.index
         table = image.item(index.relation_id)
         if not isinstance(table, Table) or image.item(index.id) is None:
-            return set(), dict(wanted)
-        at = places(table)
-        residual = {"filter": None, "project": [["col", at[column.name]] for column in unique.columns],
+            return {}, dict(wanted)
+        at = {column.stored_as: place for place, column in enumerate(table.stored)}
+        residual = {"filter": None, "project": [["col", at[column.stored_as]] for column in columns],
                     "aggregate": None, "order_by": [], "limit": 1, "offset": 0}  # fmt: skip
         text = json.dumps(residual)
         catalog_ts = CatalogTs(image.upper - 1)
 
-        async def asked(values: Values) -> int | None:
+        async def asked(values: Values) -> pa.Table | None:
             lookup = Lookup(index.id, table.id, values, text)
             peek = Peek("", "", (table.id,), catalog_ts, as_of, lookup, only_at=only_at)
             answer = await self._peeks.lookup(peek, index.cluster_id)
-            return None if answer is None else sum([batch.num_rows async for batch in answer.batches()])
+            return None if answer is None else _table([batch async for batch in answer.batches()], columns)
 
-        counts = await asyncio.gather(*(asked(values) for values in wanted.values()))
-        told = dict(zip(wanted, counts, strict=True))
-        return {key for key, count in told.items() if count}, {k: v for k, v in wanted.items() if told[k] is None}
+        answers = await asyncio.gather(*(asked(values) for values in wanted.values()))
+        told = dict(zip(wanted, answers, strict=True))
+        found = {key: rows for key, rows in told.items() if rows is not None and rows.num_rows}
+        return found, {key: values for key, values in wanted.items() if told[key] is None}
 
     async def _by_reading(
         self,
         session: SessionState,
         image: Image,
         unique: Unique,
+        columns: Sequence[Column],
         wanted: Mapping[bytes, Values],
         as_of: DataTs,
         only_at: bool,
-    ) -> set[bytes]:
+    ) -> dict[bytes, pa.Table]:
         """By a query of the table: as a SELECT, it waits for its cluster."""
         table = image.item(unique.index.relation_id)
-        columns = [column for column in getattr(table, "columns", ()) if column.stored_as in unique.stored_as]
-        by_stored = {column.stored_as: column for column in columns}
-        now = [by_stored[name] for name in unique.stored_as]
-        kinds = [sql_type(column.type) for column in now]
-        said = f"select {', '.join(quoted(c.name) for c in now)} from {'.'.join(map(quoted, name_parts(image, table)))}"
+        now = {column.stored_as: column for column in own_columns(table)} if table is not None else {}
+        key = [now[name] for name in unique.stored_as]
+        said = ", ".join(quoted(now[column.stored_as].name) for column in columns)
+        text = f"select {said} from {'.'.join(map(quoted, name_parts(image, table)))}"
         params: Sequence[object] = ()
         if len(wanted) <= ASKED_APART_MAX:
             tests, params = [], [value for values in wanted.values() for value in values]
             for n in range(len(wanted)):
-                first = n * len(now) + 1
-                tests.append(" and ".join(f"{quoted(c.name)} = ${at}" for at, c in enumerate(now, first)))
-            said += " where " + " or ".join(f"({test})" for test in tests)
+                numbers = enumerate(key, n * len(key) + 1)
+                tests.append(" and ".join(f"{quoted(column.name)} = ${number}" for number, column in numbers))
+            text += " where " + " or ".join(f"({test})" for test in tests)
+        kinds = [sql_type(column.type) for column in key]
         declared = {n: kind for n, kind in enumerate(kinds * len(wanted), 1)} if params else {}
         cluster = image.get(model.CLUSTERS, unique.index.cluster_id)
-        names = replace(names_of(session), cluster=cluster.name)
-        plan = plan_select(parse(said).ast, image, names, declared)
+        plan = plan_select(parse(text).ast, image, replace(names_of(session), cluster=cluster.name), declared)
         answer = await self._reads.of_cluster(session, plan, params, as_of, only_at, cluster.id)
-        found: set[bytes] = set()
+        place = {column.stored_as: at for at, column in enumerate(columns)}
+        found: dict[bytes, pa.Table] = {}
         async for batch in as_promised(answer, plan.columns):
-            arrays = [
-                pa.chunked_array([array.cast(arrow_type(kind))])
-                for array, kind in zip(batch.columns, kinds, strict=True)
-            ]
-            found |= {key for key in row_keys(unique.index.id, arrays) if key in wanted}
+            rows = _table([batch], columns)
+            keys = row_keys(unique.index.id, [rows.column(place[name]) for name in unique.stored_as])
+            found |= {each: rows.slice(row, 1) for row, each in enumerate(keys) if each in wanted}
         return found
+
+
+def _table(batches: Sequence[pa.RecordBatch], columns: Sequence[Column]) -> pa.Table:
+    """The rows of an answer, as the table keeps ``columns``."""
+    schema = pa.schema([pa.field(f"c{at}", arrow_type(sql_type(column.type))) for at, column in enumerate(columns)])
+    tables = [
+        pa.Table.from_arrays([a.cast(f.type) for a, f in zip(batch.columns, schema, strict=True)], schema=schema)
+        for batch in batches
+    ]
+    return pa.concat_tables(tables) if tables else schema.empty_table()

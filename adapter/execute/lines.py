@@ -7,6 +7,7 @@ of other adapters still may be; but no session of this one is overtaken for ever
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from weakref import WeakValueDictionary
@@ -27,3 +28,15 @@ class Lines:
                 lock = self._lines.get(each) or self._lines.setdefault(each, asyncio.Lock())
                 await stack.enter_async_context(lock)
             yield
+
+
+PAUSE_S_MAX = 0.1
+"""The longest pause before a statement is made anew.  It is any part of 5 ms the first time and of twice as much each
+time: so two that met do not meet again, and 16 tries together take two seconds at most."""
+
+_PAUSE_S_FIRST = 0.005
+
+
+async def pause(done: int) -> None:
+    """Between two tries of a statement, of which ``done`` are done: one at least."""
+    await asyncio.sleep(random.uniform(0, min(PAUSE_S_MAX, _PAUSE_S_FIRST * 2 ** (done - 1))))

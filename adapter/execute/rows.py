@@ -18,7 +18,7 @@ from journal.errors import InvalidUsage, Rejected
 from journal.timestamps import DataTs
 from sql.objects.uniques import Unique
 from sql.objects.watched import Answers
-from sql.statements.insert import fit_length, stored
+from sql.statements.assigning import fit_length, stored
 from sql.statements.plans import InsertPlan, Slot
 from trees.errors import not_null
 from values.bad_text import BadText

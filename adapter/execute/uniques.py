@@ -51,15 +51,20 @@ class Uniques:
         self._looks = looks
 
     async def checked(
-        self, session: SessionState, image: Image, entries: Sequence[Rows], own: Sequence[Rows] = ()
+        self,
+        session: SessionState,
+        image: Image,
+        entries: Sequence[Rows],
+        own: Sequence[Rows] = (),
+        free: Collection[bytes] = (),
     ) -> list[Rows]:
         """``entries`` of one statement on one table as they are to be committed: they say where their keys were looked
-        up.  ``own`` is what its transaction has written and not committed.
+        up.  ``own`` is what its transaction has written and not committed; keys in ``free`` were looked up before.
 
         Raises 23505 where two rows would have one key, and what reading the index raises.
         """
-        wanted = _wanted(entries)
-        if not wanted:
+        wanted = {key: where for key, where in _wanted(entries).items() if key not in free}
+        if not wanted and not free:
             return list(entries)
         as_of, only_at = await self.as_of(session, entries)
         there = await self.there(session, image, wanted, as_of, only_at)

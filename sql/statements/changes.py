@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from catalog_log.objects import ALWAYS, Column, Item, Table
+from catalog_log.objects import Column, Item, Table
 from journal.errors import InvalidUsage
 from journal.timestamps import CatalogTs
 from lower.lookup.points import point
@@ -22,19 +22,20 @@ from sql.binding.bind import Bound, OutputType, bind_query, cast_outputs, unique
 from sql.objects.called import Objects
 from sql.objects.names import ImageLike, Names, column_types, name_parts
 from sql.objects.uniques import Unique, uniques_of
-from sql.statements.insert import assign_output, default_slot, no_column_of, table_named
+from sql.statements.assigned_columns import assigned_columns
+from sql.statements.assigning import assign_output, default_slot
+from sql.statements.insert import table_named
 from sql.statements.plans import ChangePlan, InsertPlan, Point, Returning, SelectPlan, Slot, TableChange
 from sql.statements.returning import bound_returning, check_each_row, check_outputs, returning_query
 from sql.statements.select import plan_bound
 from sql.statements.sequence_calls import calls_in, of_query
 from sql.syntax import statements as st
-from sql.syntax.changes import Assigned
+from sql.syntax.assigned import Assigned
 from sql.typing.assign import assign
 from sql.views.kept_views import Unplanned, planned_as
 from trees.budget import bounded
-from trees.errors import mismatch, syntax, unsupported
+from trees.errors import syntax, unsupported
 from trees.nodes import position
-from trees.types import shown
 from values.types import SqlType, parse_type
 
 NUMBER = "?number"
@@ -167,33 +168,10 @@ class _Change:
     def _sets(self) -> list[_Set]:
         if not isinstance(self._s, st.Update):
             return []
-        position_of = {column.name: at for at, column in enumerate(self._table.columns)}
-        found: dict[int, _Set] = {}
-        for each in self._s.assigned:
-            if each.column not in position_of:
-                raise no_column_of(self._table, each.column, each.start + 1)
-            index = position_of[each.column]
-            if each.field is not None:
-                kind = shown(self._types[index])
-                raise mismatch(
-                    f'cannot assign to field "{each.field}" of column "{each.column}" because its type {kind} is not a '
-                    "composite type",
-                    each.start + 1,
-                )
-            if index in found:
-                raise InvalidUsage(
-                    f'multiple assignments to same column "{each.column}"', sqlstate="42601", position=each.start + 1
-                )
-            column = self._table.columns[index]
-            identity = self._table.identity_of(column)
-            if each.place is not None and identity is not None and identity[0] == ALWAYS:
-                raise InvalidUsage(
-                    f'column "{column.name}" can only be updated to DEFAULT',
-                    sqlstate="428C9",
-                    detail=f'column "{column.name}" is an identity column defined as GENERATED ALWAYS',
-                )
-            found[index] = _Set(index, None if each.place is None else _value(self._s.rows, each))
-        return list(found.values())
+        found = assigned_columns(self._s.assigned, self._table, self._types)
+        return [
+            _Set(index, None if each.place is None else _value(self._s.rows, each)) for index, each in found
+        ]
 
     def _assign(self, bound: Bound, sets: Sequence[_Set]) -> None:
         """Cast what is set as an assignment does, and every output to what it is kept as."""

@@ -37,6 +37,7 @@ from sql.objects.identifiers import check_columns
 from sql.objects.item_ids import ItemIds
 from sql.objects.names import ImageLike, Names
 from sql.objects.uniques import uniques_of
+from sql.statements.assigning import literal_slot, stored
 from sql.statements.ddl_alter import altered
 from sql.statements.ddl_comment import column_key, gone_with
 from sql.statements.ddl_drop import everything, told_cascade, told_dependents
@@ -44,7 +45,6 @@ from sql.statements.ddl_identity import add_identity, not_identity, with_kind, w
 from sql.statements.ddl_not_null import Unchecked, goes_on, may_need_rows, of_columns, was_not_null, with_not_null
 from sql.statements.ddl_sequences import altered_sequence, position_of, put_position
 from sql.statements.defaults import check_default, read_by_default
-from sql.statements.insert import literal_slot, stored
 from sql.statements.plans import DdlPlan, PlanNotice, Slot
 from sql.statements.sequence_calls import Kept, Meaning, Said, is_call
 from sql.syntax import statements as st

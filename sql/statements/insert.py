@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import math
-import struct
 from dataclasses import replace
-from decimal import Decimal
 
 from sqlglot import exp
 
@@ -16,10 +13,12 @@ from sql.binding.bind import bind_query, cast_outputs, first_branch, unique_name
 from sql.binding.bind_select import check_query
 from sql.objects.names import ImageLike, Names, SystemRelation, column_types, relation
 from sql.objects.uniques import uniques_of
+from sql.statements.assigning import NULL, assign_output, default_slot, literal_slot, no_column_of, stored
 from sql.statements.cells import Cells as LikeCells
+from sql.statements.conflict_plan import plan_conflict
 from sql.statements.defaults import default_of, of_calls, typed_expression
 from sql.statements.plans import InsertPlan, Slot
-from sql.statements.returning import of_insert
+from sql.statements.returning import numbers_given, numbers_in, of_insert
 from sql.statements.select import of_each_row, plan_bound, read_before, types_of_gives
 from sql.statements.sequence_calls import Meaning, Said, calls_in, check_drawn, of_query
 from sql.statements.sequence_rows import parted
@@ -32,19 +31,12 @@ from sql.typing.assign import assign, assignable
 from sql.typing.check import Checker
 from sql.typing.check_expressions import PARAMETERS_MAX
 from sql.typing.check_zoned import checker_for
-from sql.typing.zones import Zone, has_moments
+from sql.typing.zones import has_moments
 from trees import types as t
 from trees.budget import bounded
-from trees.errors import mismatch, no_column, not_null, out_of_range, unsupported, wrong_kind
-from trees.nodes import branches, cast, constant, declared_type, only, union_all
-from values.bad_text import BadText
-from values.numeric import numerics
-from values.numeric.numeric_casts import from_float8
-from values.text.lengths import fitted
-from values.time.intervals import as_interval
-from values.types import SqlType, carried, parse_type
-
-NULL = Slot(None)
+from trees.errors import mismatch, no_column, not_null, unsupported, wrong_kind
+from trees.nodes import cast, declared_type, only, union_all
+from values.types import SqlType, parse_type
 
 DIGITS_MAX = 30
 """Of a number that is read without a tree: below what any of the types holds, so that longer ones keep their errors."""
@@ -58,10 +50,25 @@ def plan_insert(s: st.Insert, image: ImageLike, names: Names, declared: dict[int
     """Plan an INSERT.  Raises 42P01, 42809, 42703, 42601 (counts), 42804, 23502 and the errors of its query."""
     table = table_named(s.table, image, names)
     plan = replace(_planned(s, table, image, names, declared), uniques=uniques_of(table, image))
-    if s.returning is None:
+    if s.conflict is None and s.returning is None:
         return plan
-    returning, params = of_insert(s, plan, image, names, dict(declared or {}))
-    return replace(plan, params=params, returning=returning)
+    # What a parameter is the rows say first, then what is set in the place of one, then RETURNING.
+    behind = [*(s.returning or ()), *(s.conflict.values if s.conflict else ()), *_where(s)]
+    said = {n: plan.params[n] for n in numbers_given(s) if n in plan.params} if any(map(numbers_in, behind)) else {}
+    known = {**(declared or {}), **said}
+    params = dict(plan.params)
+    if s.conflict is not None:
+        conflict, found = plan_conflict(s, s.conflict, plan, image, names, known)
+        plan, known, params = replace(plan, conflict=conflict), {**found, **known}, {**params, **found, **said}
+        plan = replace(plan, params=dict(sorted(params.items())))
+    if s.returning is not None:
+        returning, found = of_insert(s, plan, image, names, known)
+        plan = replace(plan, returning=returning, params=dict(sorted({**params, **found, **known}.items())))
+    return plan
+
+
+def _where(s: st.Insert) -> list[exp.Expression]:
+    return [] if s.conflict is None or s.conflict.where is None else [s.conflict.where]
 
 
 def _planned(
@@ -111,14 +118,6 @@ def _targets(s: st.Insert, table: Item) -> list[int]:
     return found
 
 
-def no_column_of(table: Item, name: str, position: int | None = None) -> InvalidUsage:
-    """42703 for a column that is to be written."""
-    error = no_column(name, [column.name for column in table.columns], position)
-    error.message = f'column "{name}" of relation "{table.name}" does not exist'
-    error.args = (error.message,)
-    return error
-
-
 def _plain_values(source: exp.Expression) -> exp.Values | None:
     """The VALUES list of ``source`` if it is nothing else (no ORDER BY, LIMIT or WITH around it)."""
     if isinstance(source, exp.Values) and not any(source.args.get(k) for k in ("order", "limit", "offset", "with_")):
@@ -150,105 +149,6 @@ def _selected(values: exp.Values, table: Item, targets: list[int]) -> exp.Expres
                 cells[at] = cast(default_of(table, column) or exp.null(), column_types(table)[column.name])
         found.append(exp.Select(expressions=cells))
     return union_all(found)
-
-
-def default_slot(table: Item, index: int, wanted: SqlType) -> Slot:
-    """What the column at ``index`` gets where DEFAULT is said."""
-    column = table.columns[index]
-    tree = default_of(table, column)
-    return NULL if tree is None else literal_slot(tree, wanted)
-
-
-def literal_slot(tree: exp.Expression, wanted: SqlType) -> Slot:
-    """The value of a literal that was assigned to ``wanted``, or the expression to evaluate."""
-    found = constant(tree)
-    if found is None:
-        return Slot(tree=tree)
-    text, kind = found
-    if text is not None and wanted == t.TIME and kind == carried(t.TIME):
-        return Slot(int(text))
-    return Slot(None if text is None else stored(t.parse_literal(text, wanted), wanted))
-
-
-def stored(value: object | None, wanted: SqlType) -> object | None:
-    """A Python value as the column keeps it: rounded to its scale, checked against its range and length.
-
-    22003, 22001.
-    """
-    if value is None:
-        return None
-    if type(value) is int and wanted.name in t.INT_RANGE:
-        if not -t.INT_RANGE[wanted.name] <= value < t.INT_RANGE[wanted.name]:
-            raise out_of_range(t.shown(wanted))
-        return value
-    if type(value) is str and wanted == t.TEXT:
-        return value
-    if wanted.is_array:
-        elements = t.parse_literal(value, wanted) if isinstance(value, str) else value
-        return [stored(each, wanted.element) for each in elements]
-    if wanted.name in ("varchar", "bpchar"):
-        return fit_length(value if isinstance(value, str) else t.format_literal(value, wanted), wanted)
-    if wanted.name == "interval" and not isinstance(value, str):
-        return as_interval(value)
-    if t.is_int(wanted) and not isinstance(value, bool):
-        number = int(Decimal(str(value)).quantize(Decimal(1), rounding="ROUND_HALF_UP"))
-        bound = t.INT_RANGE[wanted.name]
-        if not -bound <= number < bound:
-            raise out_of_range(t.shown(wanted))
-        return number
-    if wanted.is_free:
-        return _free(value)
-    if wanted.name == "numeric":
-        number = Decimal(str(value)) if not isinstance(value, Decimal) else value
-        if not number.is_finite():
-            raise out_of_range("numeric", str(value))
-        number = number.quantize(Decimal(1).scaleb(-wanted.scale), rounding="ROUND_HALF_UP", context=t.WIDE)
-        if number and number.adjusted() >= wanted.precision - wanted.scale:
-            error = InvalidUsage(
-                "numeric field overflow",
-                sqlstate="22003",
-                detail=f"a field with precision {wanted.precision}, scale {wanted.scale} must round "
-                f"to an absolute value less than 10^{wanted.precision - wanted.scale}",
-            )
-            raise error
-        return number
-    if wanted == t.TEXT and not isinstance(value, str):
-        return t.format_literal(value, wanted)
-    if t.is_float(wanted):
-        return _stored_float(float(value), wanted)
-    if isinstance(value, str) and wanted != t.TEXT:
-        return t.parse_literal(value, wanted)
-    return value
-
-
-def _free(value: object) -> str:
-    """A number, or the text of one, as a ``numeric`` without a precision keeps it."""
-    if isinstance(value, float):
-        return from_float8(value)
-    try:
-        return numerics.shown(value) if isinstance(value, Decimal) else numerics.read(str(value))
-    except BadText as error:
-        raise InvalidUsage(error.message, sqlstate=error.sqlstate) from None
-
-
-def fit_length(text: str, wanted: SqlType) -> str:
-    """Text as a ``varchar(n)`` or ``char(n)`` keeps it.  22001 where it is too long."""
-    try:
-        return fitted(text, wanted)
-    except BadText as error:
-        raise InvalidUsage(error.message, sqlstate=error.sqlstate) from None
-
-
-def _stored_float(value: float, wanted: SqlType) -> float:
-    """A double that would become infinity or nothing as a single on the way to the topic: Postgres refuses it."""
-    if wanted == t.FLOAT4 and math.isfinite(value):
-        try:
-            (kept,) = struct.unpack("<f", struct.pack("<f", value))
-        except OverflowError:
-            raise out_of_range("real", str(value)) from None
-        if value and not kept:
-            raise out_of_range("real", str(value))
-    return value
 
 
 def _insert_values(
@@ -561,8 +461,3 @@ def _decided_before(tree: exp.Expression) -> exp.Expression:
     return outer
 
 
-def assign_output(tree: exp.Expression, index: int, got: SqlType, wanted: SqlType, zone: Zone | None) -> None:
-    """Cast an output of the query (of each branch of a set operation) as an assignment does."""
-    for branch in branches(tree):
-        inner = branch.expressions[index].this
-        inner.replace(assign(inner, got, wanted, "", zone))

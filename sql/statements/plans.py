@@ -227,6 +227,21 @@ class InsertPlan:
     returning: Returning | None = None
     uniques: tuple[Unique, ...] = ()
     """The constraints of ``table``."""
+    conflict: ConflictPlan | None = None
+
+
+@dataclass(frozen=True)
+class ConflictPlan:
+    """ON CONFLICT: rows that have a key of ``arbiters`` which is there are left out, or are ``updates``.
+
+    ``updates`` gives for the row that is there, with the columns ``beside`` of the one that was to come behind its own,
+    what is set, and at last whether anything is; ``new`` makes the row that comes of that and of the row's own values.
+    """
+
+    arbiters: tuple[Unique, ...]
+    updates: Returning | None = None
+    new: InsertPlan | None = None
+    beside: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

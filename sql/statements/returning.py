@@ -61,18 +61,20 @@ class Bindings:
 
 def bound_returning(
     outputs: Sequence[exp.Expression], source: exp.Select, table: Table, called: str, image: ImageLike, names: Names,
-    declared: dict[int, SqlType] | None, beside: Collection[int],
+    declared: dict[int, SqlType] | None, beside: Collection[int], assigned: Sequence[SqlType] = (),
+    where: str = "RETURNING",
 ) -> Bindings:  # fmt: skip
     """``outputs`` of RETURNING over what ``source`` has in FROM.  0A000 for subqueries and calls of sequences in it.
 
-    ``beside``: the parameters of the statement.
+    ``beside``: the parameters of the statement; ``assigned``: the types of what outputs are set to, which stand in
+    another place than RETURNING: ``where``.
     """
     query = returning_query(outputs, source)
     for output in query.expressions:
         if (sub := output.find(exp.Query, exp.Subquery, exp.Exists)) is not None:
-            raise unsupported("a subquery in RETURNING", "ask for it in a statement of its own", position(sub))
-    check_outputs(query, image, names)
-    bound = bind_query(query, image, names, declared, beside=beside)
+            raise unsupported(f"a subquery in {where}", "ask for it in a statement of its own", position(sub))
+    check_outputs(query, image, names, where)
+    bound = bind_query(query, image, names, declared, assigned=assigned, beside=beside)
     own = {column.name for column in table.columns}
     found = dict.fromkeys(_key(c) for each in bound.tree.expressions for c in each.find_all(exp.Column))
     others = [key for key in found if key[0] != called or key[1] not in own]
@@ -82,32 +84,30 @@ def bound_returning(
 def of_insert(
     s: Insert, plan: InsertPlan, image: ImageLike, names: Names, declared: dict[int, SqlType]
 ) -> tuple[Returning, dict[int, SqlType]]:
-    """RETURNING of an INSERT whose rows ``plan`` makes, and the types of all parameters of the statement.
-
-    What a parameter is that both name its rows say.
-    """
+    """RETURNING of an INSERT whose rows ``plan`` makes, and the types of its parameters, of which ``declared`` are
+    known."""
     outputs = s.returning or ()
     parts = [exp.to_identifier(part, quoted=True) for part in s.table.parts]
     target = exp.Table(**dict(zip(("this", "db", "catalog"), reversed(parts), strict=False)))
     target.set("alias", exp.TableAlias(this=exp.to_identifier(s.called, quoted=True)))
-    numbers = {n for output in outputs for n in _numbers(output)}
-    said = {n: plan.params[n] for n in _numbers_given(s) if n in plan.params} if numbers else {}
     bindings = bound_returning(
-        outputs, exp.Select(from_=exp.From(this=target)), plan.table, s.called, image, names, {**declared, **said},
+        outputs, exp.Select(from_=exp.From(this=target)), plan.table, s.called, image, names, declared,
         {*plan.params, *declared},
     )  # fmt: skip
-    params = dict(sorted({**plan.params, **bindings.bound.params, **said}.items()))
-    return bindings.planned((), params, max(params, default=0), plan.catalog_ts), params
+    params = bindings.bound.params
+    known = {**plan.params, **params}
+    return bindings.planned((), known, max(known, default=0), plan.catalog_ts), params
 
 
-def _numbers_given(s: Insert) -> set[int]:
+def numbers_given(s: Insert) -> set[int]:
     """The parameters in the rows of an INSERT."""
     if isinstance(s.source, Cells):
         return {cell.number for row in s.source.rows for cell in row if isinstance(cell, Param)}
-    return set() if s.source is None else _numbers(s.source)
+    return set() if s.source is None else numbers_in(s.source)
 
 
-def _numbers(tree: exp.Expression) -> set[int]:
+def numbers_in(tree: exp.Expression) -> set[int]:
+    """The parameters in it."""
     found = (each.this for each in tree.find_all(exp.Parameter))
     return {int(each.this) for each in found if isinstance(each, exp.Literal) and each.this.isdigit()}
 
@@ -122,11 +122,11 @@ def returning_query(outputs: Sequence[exp.Expression], source: exp.Select) -> ex
     return query
 
 
-def check_outputs(query: exp.Select, image: ImageLike, names: Names) -> None:
+def check_outputs(query: exp.Select, image: ImageLike, names: Names, where: str = "RETURNING") -> None:
     """42803 for aggregates, 42P20 for windows; 0A000 for calls of sequences."""
     if calls_in(of_query(query, image, names)):
-        raise unsupported("a sequence's value in RETURNING")
-    check_each_row(query, "RETURNING")
+        raise unsupported(f"a sequence's value in {where}")
+    check_each_row(query, where)
 
 
 def check_each_row(query: exp.Select, where: str) -> None:

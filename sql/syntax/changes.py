@@ -12,15 +12,13 @@ from dataclasses import dataclass
 from sqlglot import exp
 from sqlglot.tokens import Token
 
-from journal.errors import InvalidUsage
+from sql.syntax.assigned import Assigned, assignments
 from sql.syntax.cursor import Cursor, made_token
 from sql.syntax.query import Insert, Query
 from sql.syntax.returned import read_returning
 from sql.syntax.statement import Kind, Name, Statement
 from sql.syntax.to_tree import parse_tokens
 from trees.errors import syntax, unsupported
-
-_QUERIES = ("select", "with", "values", "table")
 
 
 @dataclass(frozen=True)
@@ -56,21 +54,6 @@ class Delete(Change):
 
 
 @dataclass(frozen=True)
-class Assigned:
-    """A column that is set: to the output ``place`` of the rows, of which it is column ``part`` where that is a query
-    of several; to its DEFAULT where ``place`` is ``None``."""
-
-    column: str
-    start: int
-    place: int | None
-    part: int | None = None
-    of: int = 1
-    """How many columns are set to it."""
-    field: str | None = None
-    """The part of the column that is named: of no type that there is."""
-
-
-@dataclass(frozen=True)
 class Update(Change):
     tag = "UPDATE"
 
@@ -84,7 +67,7 @@ class Update(Change):
         values: list[list[Token]] = []
         assigned: list[Assigned] = []
         while True:
-            assigned += _assignments(c, values)
+            assigned += assignments(c, values)
             if not c.take(","):
                 break
         beside = _part(c, "from", "where", "returning")
@@ -195,16 +178,6 @@ def _target(c: Cursor) -> tuple[Name, list[Token]]:
     return table, tokens
 
 
-def _until(c: Cursor, *stops: str) -> list[Token]:
-    """As :meth:`~sql.syntax.cursor.Cursor.until`, past ``IS DISTINCT FROM``."""
-    found = c.until(*stops)
-    while found and c.word() == "from" and c.source(found[-1]).lower() == "distinct":
-        found += [c.tokens[c.at]]
-        c.at += 1
-        found += c.until(*stops)
-    return found
-
-
 def _part(c: Cursor, word: str, *stops: str) -> list[Token]:
     """What stands behind ``word``, where that comes next."""
     if not c.take(word):
@@ -248,77 +221,3 @@ def _rows(
         last = (where or beside or target)[-1]
         raise syntax(c.source(last), last.start + 1)
     return made
-
-
-def _assignments(c: Cursor, values: list[list[Token]]) -> list[Assigned]:
-    """One item of SET; what it is set to is appended to ``values``."""
-    if c.word() != "(":
-        column = _column(c)
-        c.expect("=")
-        return [_assigned(c, column, _until(c, ",", "from", "where", "returning"), values)]
-    c.at += 1
-    columns = [_column(c)]
-    while c.take(","):
-        columns.append(_column(c))
-    c.expect(")", "=")
-    at = c.position
-    tokens = _until(c, ",", "from", "where", "returning")
-    if not tokens:
-        raise c.error()
-    inner = _items(c, tokens)
-    if inner is None:
-        told = "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression"
-        raise InvalidUsage(told, sqlstate="0A000", position=at)
-    if c.source(inner[0][0]).lower() in _QUERIES:
-        values.append(tokens)
-        last = len(values) - 1
-        return [
-            Assigned(name, start, last, part, len(columns), field) for part, (name, start, field) in enumerate(columns)
-        ]
-    if len(inner) != len(columns):
-        raise syntax(None, at, "number of columns does not match number of values")
-    return [_assigned(c, column, item, values) for column, item in zip(columns, inner, strict=True)]
-
-
-def _column(c: Cursor) -> tuple[str, int, str | None]:
-    start = c.position - 1
-    found = c.identifier()
-    if c.word() == "[":
-        raise unsupported("assigning to an element of an array", "assign the whole array", c.position)
-    return found, start, c.identifier() if c.take(".") else None
-
-
-def _assigned(
-    c: Cursor, column: tuple[str, int, str | None], value: list[Token], values: list[list[Token]]
-) -> Assigned:
-    if not value:
-        raise c.error()
-    name, start, field = column
-    inner = value
-    while len(inner) > 2 and c.source(inner[0]) == "(" and c.source(inner[-1]) == ")":
-        inner = inner[1:-1]
-    if len(inner) == 1 and c.source(inner[0]).lower() == "default":
-        return Assigned(name, start, None, field=field)
-    values.append(value)
-    return Assigned(name, start, len(values) - 1, field=field)
-
-
-def _items(c: Cursor, tokens: list[Token]) -> list[list[Token]] | None:
-    """What stands between the commas of ``(…)`` or ``ROW (…)``; ``None`` where ``tokens`` are neither."""
-    row = c.source(tokens[0]).lower() == "row"
-    inner = tokens[row:]
-    if len(inner) < 3 or c.source(inner[0]) != "(":
-        return None
-    found: list[list[Token]] = [[]]
-    depth = 0
-    for place, token in enumerate(inner):
-        sign = c.source(token)
-        depth += (sign in ("(", "[")) - (sign in (")", "]"))
-        if not depth and place < len(inner) - 1:
-            return None
-        if 0 < place < len(inner) - 1:
-            if sign == "," and depth == 1:
-                found.append([])
-            else:
-                found[-1].append(token)
-    return found if all(found) and (row or len(found) > 1 or c.source(found[0][0]).lower() in _QUERIES) else None

@@ -10,8 +10,10 @@ from sqlglot import exp
 from sqlglot.tokens import Token
 
 from sql.syntax.cursor import Cursor, made_token
+from sql.syntax.on_conflict import OnConflict, read_conflict
 from sql.syntax.returned import read_returning
 from sql.syntax.statement import Kind, Name, Statement
+from sql.syntax.tokens import tokenize
 from sql.syntax.values_list import Cells
 from trees.errors import unsupported
 from trees.unwritten import Unwritten
@@ -55,6 +57,7 @@ class Insert(Statement):
     alias: str | None = None
     """What the table is called behind AS."""
     returning: tuple[exp.Expression, ...] | None = None
+    conflict: OnConflict | None = None
 
     @property
     def called(self) -> str:
@@ -66,8 +69,11 @@ class Insert(Statement):
         """One of plain literals and parameters: ``head`` is what stands before VALUES.  42601 for what stands behind
         them."""
         table, columns = (_known_head if len(head) <= HEAD_CHARS_MAX else _head)(head)
-        returning = None if cells.rest is None else _returning_at(cells.text, cells.rest)
-        return cls(table, columns, cells, returning=returning)
+        if cells.rest is None:
+            return cls(table, columns, cells)
+        c = _cursor_at(cells.text, cells.rest)
+        conflict = read_conflict(c)
+        return cls(table, columns, cells, conflict=conflict, returning=read_returning(c))
 
     @classmethod
     def read(cls, c: Cursor, text: str, with_: Sequence[Token] = ()) -> Insert:
@@ -84,8 +90,8 @@ class Insert(Statement):
                 c.expect(USER)
             c.expect("value")
         elif c.take("default", "values"):
-            _check_no_conflict(c)
-            return cls(table, columns, None, None, alias, read_returning(c))
+            conflict = read_conflict(c)
+            return cls(table, columns, None, None, alias, read_returning(c), conflict)
         if c.word() == "with" and with_:
             raise unsupported("WITH before INSERT and again behind it", "name all of them in one", c.position)
         body = _source(c)
@@ -97,8 +103,8 @@ class Insert(Statement):
             at = body[0]
             words = ("SELECT", "select"), ("STAR", "*"), ("FROM", "from")
             source = Cursor(c.text, [*with_, *(made_token(kind, word, at) for kind, word in words), *body[1:]])
-        _check_no_conflict(c)
-        return cls(table, columns, source.parse_query(), overriding, alias, read_returning(c))
+        conflict = read_conflict(c)
+        return cls(table, columns, source.parse_query(), overriding, alias, read_returning(c), conflict)
 
 
 def _source(c: Cursor) -> list[Token]:
@@ -111,19 +117,15 @@ def _source(c: Cursor) -> list[Token]:
     return found
 
 
-def _check_no_conflict(c: Cursor) -> None:
-    if c.word() == "on" and c.word(1) == "conflict":
-        raise unsupported("INSERT … ON CONFLICT", position=c.position)
-
-
-def _returning_at(text: str, start: int) -> tuple[exp.Expression, ...] | None:
-    """What RETURNING asks for that begins at ``start``."""
-    c = Cursor(text[start:].rstrip("; \t\r\n"))
-    outputs = read_returning(c)
-    for node in (node for output in outputs or () for node in output.walk()):
-        if "start" in node.meta:
-            node.meta["start"] += start
-    return outputs
+def _cursor_at(text: str, start: int) -> Cursor:
+    """Over what stands from ``start`` on, without semicolons at its end."""
+    return Cursor(
+        text,
+        [
+            Token(each.token_type, each.text, each.line, each.col, each.start + start, each.end + start)
+            for each in tokenize(text[start:].rstrip("; \t\r\n"))
+        ],
+    )
 
 
 HEADS_MAX, HEAD_CHARS_MAX = 512, 1_000

@@ -33,7 +33,9 @@ _CELL = re.compile(
     re.IGNORECASE | re.VERBOSE | re.ASCII,
 )
 _NEXT_ROW = re.compile(rf"{_SPACE},{_SPACE}\(")
-_REST = re.compile(rf"{_SPACE}(?:[ \t\r\n;]*\Z|(?P<returning>returning)(?![\w$]))", re.IGNORECASE)
+_REST = re.compile(
+    rf"{_SPACE}(?:[ \t\r\n;]*\Z|(?P<rest>returning|on[ \t\r\n]+conflict)(?![\w$]))", re.IGNORECASE
+)
 
 
 class Text(NamedTuple):
@@ -70,7 +72,8 @@ Cell = Text | Number | Param | Word
 
 @dataclass(frozen=True)
 class Cells:
-    """Rows of cells, and the statement that they stand in; where RETURNING begins in it, which nobody has read."""
+    """Rows of cells, and the statement that they stand in; where ON CONFLICT or RETURNING begins in it,
+    which nobody has read."""
 
     rows: tuple[tuple[Cell, ...], ...]
     text: str
@@ -78,8 +81,8 @@ class Cells:
 
 
 def read(text: str) -> tuple[str, Cells] | None:
-    """What stands before VALUES, and the rows behind it; ``None`` where that is not all that ``text`` is, but for a
-    RETURNING."""
+    """What stands before VALUES, and the rows behind it; ``None`` where that is not all that ``text`` is, but for
+    ON CONFLICT and RETURNING behind it."""
     head = _HEAD.match(text)
     if head is None:
         return None
@@ -88,7 +91,7 @@ def read(text: str) -> tuple[str, Cells] | None:
     rest = _REST.match(text, ends[0]) if ends else None
     if rest is None:
         return None
-    return text[: head.end()], Cells(rows, text, rest.start("returning") if rest["returning"] else None)
+    return text[: head.end()], Cells(rows, text, rest.start("rest") if rest["rest"] else None)
 
 
 def _rows(text: str, at: int, ends: list[int]) -> Iterator[tuple[Cell, ...]]:

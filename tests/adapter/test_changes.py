@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from adapter.execute import changes
+from adapter.execute import changes, lines
 from adapter.state.session_state import SessionState
 from journal.errors import Conflict, TidemarkError
 from oracle.errors import SnapshotTooOld
@@ -165,7 +165,7 @@ def test_a_statement_that_lost_is_made_anew_of_what_there_is_then():
 
 def test_who_always_loses_is_told_so_and_nothing_is_there(monkeypatch):
     async def story(world):
-        monkeypatch.setattr(changes, "PAUSE_S_MAX", 0.001)
+        monkeypatch.setattr(lines, "PAUSE_S_MAX", 0.001)
         async with world.adapter() as a, world.adapter("b") as b:
             await a.sql("create table t (n int)")
             await a.sql("insert into t values (0)")

@@ -37,7 +37,7 @@ from controllers.peeks.peek_codec import value_in, value_out
 from journal.errors import TidemarkError
 from plan.codec import decode
 from plan.deltas import DELTA, NEW, OLD, reads
-from sql.statements.insert import stored
+from sql.statements.assigning import stored
 from sql.statements.plans import SelectPlan
 from sql.statements.select import plan_select
 from sql.syntax.parse import parse

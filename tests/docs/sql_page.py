@@ -34,7 +34,7 @@ another meaning. This page is made from the tables in the code (`tests/docs/test
 | statement | what it does here |
 |---|---|
 | `SELECT`, `VALUES`, `WITH`, `TABLE` | any query over one's own relations or over system relations, not both |
-| `[WITH …] INSERT INTO t [(…)] VALUES …` or a query | rows of a table; `RETURNING` and keys: below |
+| `[WITH …] INSERT INTO t [(…)] VALUES …` or a query | rows of a table; `RETURNING`, `ON CONFLICT`: below |
 | `UPDATE`, `DELETE`, `TRUNCATE` of a table | rows go and come in one commit: below |
 | `CREATE SEQUENCE`, `ALTER SEQUENCE … [RE]START`, `INCREMENT`… | `nextval` and its kin draw values: below |
 | `CREATE SCHEMA`, `TABLE`, `VIEW`, `MATERIALIZED VIEW`, `INDEX` | each one record in the catalog; `IF NOT EXISTS` |
@@ -106,6 +106,13 @@ away, who writes keys waits as who reads does, 60 s or `statement_timeout`, and 
 the keys as they are and DELETEs are refused where they cannot read. More than 4,000 keys in one commit count as all of
 the table. Columns of jsonb, arrays, intervals and numerics without a precision are no keys, and there are no foreign
 keys, CHECK, EXCLUDE, deferrable constraints or `NULLS NOT DISTINCT`. Catalogs of format 9 keep constraints.
+
+`ON CONFLICT [(columns) | ON CONSTRAINT name] DO NOTHING` or `DO UPDATE SET … [WHERE …]`, with `excluded` and
+`RETURNING`, on a PRIMARY KEY or UNIQUE: the rows that have the keys are looked up, and the commit hangs on these keys,
+so what is updated is the row that is there when it is committed, and every count that was acknowledged is there. Where
+somebody wrote one of them meanwhile the statement is made anew, 64 times at most; sessions of one adapter that meet one
+row stand in line. In a block, and where several statements are sent as one, it is 40001 at the COMMIT instead. Not by
+expressions or `WHERE` behind the columns, without subqueries in SET, and not `DO UPDATE` of a table that lost columns.
 
 ### Sequences
 

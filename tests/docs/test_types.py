@@ -11,7 +11,7 @@ import pytest
 
 from adapter.encode.parameters import decode_params
 from journal.errors import InvalidUsage
-from sql.statements.insert import stored
+from sql.statements.assigning import stored
 from trees.types import FLOAT4, parse_literal
 from values.datatypes.registry import DATATYPES
 from values.types import OID, arrow_type, avro_type, carried, from_arrow, parse_type, spark_type

@@ -10,7 +10,7 @@ from decimal import Decimal
 import pytest
 
 from journal.errors import InvalidUsage
-from sql.statements.insert import stored
+from sql.statements.assigning import stored
 from sql.statements.select import plan_select
 from sql.syntax.parse import parse
 from tests.sql.doubles import ddl, empty_image, names, shop

@@ -1,0 +1,233 @@
+"""ON CONFLICT: which of the rows that an INSERT would add are added, which are left out, and which rows are updated.
+
+As with keys elsewhere (:mod:`adapter.execute.uniques`) nothing is locked: the rows that have the keys are looked up,
+what becomes of them is worked out here, and the commit hangs on those keys.  Where somebody wrote one of them since,
+all of it is done anew, so every update that was acknowledged is made of the row that the one before it left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from adapter.execute.beside import on_thread_if
+from adapter.execute.constants import Constants
+from adapter.execute.draws import Draws
+from adapter.execute.images import Images
+from adapter.execute.key_looks import KeyLooks
+from adapter.execute.returned import rows_returned
+from adapter.execute.rows import Rows, rows_of_query
+from adapter.execute.uniques import Uniques, hanging_on
+from adapter.state.session_state import SessionState
+from catalog_log.image import Image
+from collection.columns import sql_type
+from journal.errors import InvalidUsage
+from journal.timestamps import DataTs
+from sql.objects.uniques import Unique
+from sql.statements.plans import ConflictPlan, InsertPlan
+from values.types import arrow_type
+
+
+@dataclass
+class Resolved:
+    """What a statement writes, and the rows that it has added or changed, in the order of those that it named."""
+
+    entries: list[Rows]
+    rows: pa.Table
+    as_of: DataTs
+
+
+@dataclass
+class _There:
+    """The rows that have keys now: committed ones, as the transaction's own writes have left them."""
+
+    committed: dict[bytes, pa.Table]
+    own: dict[bytes, pa.Table | None]
+    """By their keys, rows of its own; ``None`` for those that it took away."""
+
+    def row(self, key: bytes) -> pa.Table | None:
+        return self.own[key] if key in self.own else self.committed.get(key)
+
+
+class Conflicting:
+    """Lives on one event loop."""
+
+    def __init__(self, images: Images, constants: Constants, looks: KeyLooks, uniques: Uniques) -> None:
+        self._images = images
+        self._constants = constants
+        self._looks = looks
+        self._uniques = uniques
+
+    async def resolved(
+        self,
+        session: SessionState,
+        image: Image,
+        plan: InsertPlan,
+        rows: Rows,
+        own: Sequence[Rows],
+        params: Sequence[object | None],
+        draws: Draws,
+    ) -> Resolved:
+        """What becomes of ``rows``.  Raises 21000 for a row that would be changed twice, 23505 for a key that is not
+        meant, what SET raises, and what reading the index raises.
+        """
+        as_of, only_at = await self._uniques.as_of(session, [rows])
+        found = await self._at(session, image, plan, rows, own, params, draws, as_of, only_at)
+        if not found.entries and rows.rows.num_rows and not only_at:
+            # Nothing will be committed that would be refused, had the rows in the way gone before.
+            state, image = await self._images.in_force(session)
+            if state.last_ts > as_of:
+                found = await self._at(session, image, plan, rows, own, params, draws, state.last_ts, only_at)
+        return found
+
+    async def _at(
+        self,
+        session: SessionState,
+        image: Image,
+        plan: InsertPlan,
+        rows: Rows,
+        own: Sequence[Rows],
+        params: Sequence[object | None],
+        draws: Draws,
+        as_of: DataTs,
+        only_at: bool,
+    ) -> Resolved:
+        conflict = plan.conflict
+        assert conflict is not None
+        arbiters = {each.index.id for each in conflict.arbiters}
+        keys = [(unique, of) for unique, of in rows.keys if unique.index.id in arbiters]
+        there = await self._there(session, image, keys, rows, own, as_of, only_at)
+        meeting = [next((of[n] for _, of in keys if of[n] is not None and there.row(of[n]) is not None), None)
+                   for n in range(rows.rows.num_rows)]  # fmt: skip
+        mine = [[of[n] for _, of in keys if of[n] is not None] for n in range(rows.rows.num_rows)]
+        if conflict.updates is None:
+            added = _left_over(meeting, mine)
+            removed, made, order = None, rows.rows.take(pa.array(added, pa.int64())), None
+        else:
+            removed, made, order = await self._updated(plan, conflict, rows, meeting, mine, there, params, draws)
+        if order is not None:
+            made = made.take(pa.array(order, pa.int64()))
+        asked = {key for each in mine for key in each}
+        about = rows.catalog_upper, rows.planned_on, rows.read_ts, rows.reads
+        entries = []
+        if removed is not None and removed.num_rows:
+            entries.append(Rows(rows.table, removed, *about, removed=rows.table.columns, uniques=plan.uniques))
+        if made.num_rows:
+            entries.append(Rows(rows.table, made, *about, uniques=plan.uniques))
+        if entries:
+            entries = hanging_on(entries, asked, as_of)
+            entries = await self._uniques.checked(session, image, entries, own, asked)
+        return Resolved(entries, made, as_of)
+
+    async def _there(
+        self,
+        session: SessionState,
+        image: Image,
+        keys: Sequence[tuple[Unique, list[bytes | None]]],
+        rows: Rows,
+        own: Sequence[Rows],
+        as_of: DataTs,
+        only_at: bool,
+    ) -> _There:
+        committed: dict[bytes, pa.Table] = {}
+        for unique, of in keys:
+            wanted = {key: unique.values_of(rows, n) for n, key in enumerate(of) if key is not None}
+            if wanted:
+                columns = rows.table.columns
+                committed |= await self._looks.rows(session, image, unique, columns, wanted, as_of, only_at)
+        written: dict[bytes, pa.Table | None] = {}
+        for entry in own:
+            gone = entry.removed is not None
+            for _, of in entry.keys:
+                written |= {key: None if gone else _plain(entry, n) for n, key in enumerate(of) if key is not None}
+        return _There(committed, written)
+
+    async def _updated(
+        self,
+        plan: InsertPlan,
+        conflict: ConflictPlan,
+        rows: Rows,
+        meeting: Sequence[bytes | None],
+        mine: Sequence[Sequence[bytes]],
+        there: _There,
+        params: Sequence[object | None],
+        draws: Draws,
+    ) -> tuple[pa.Table | None, pa.Table, list[int]]:
+        """The rows that go, those that come for them with those that are added behind, and their order."""
+        assert conflict.updates is not None and conflict.new is not None
+        pairs = [n for n, key in enumerate(meeting) if key is not None]
+        chosen: list[bool] = []
+        values: pa.Table | None = None
+        old: pa.Table | None = None
+        if pairs:
+            olds = [there.row(meeting[n]) for n in pairs]
+            old = pa.concat_tables([each for each in olds if each is not None]).combine_chunks()
+            excluded = rows.rows.take(pa.array(pairs, pa.int64()))
+            row = [*old.columns, *(excluded.column(at) for at in conflict.beside)]
+            batches = await rows_returned(self._constants, conflict.updates, params, row)
+            names = [f"c{at}" for at in range(len(conflict.updates.columns))]
+            values = pa.Table.from_batches(batches).rename_columns(names).combine_chunks()
+            chosen = [each is True for each in values.column(values.num_columns - 1).to_pylist()]
+        updated, added, order = _in_order(meeting, mine, pairs, chosen)
+        new = rows.rows.take(pa.array(added, pa.int64()))
+        if not updated or values is None or old is None:
+            return None, new, list(range(len(added)))
+        places = pa.array(updated, pa.int64())
+        given, gone = values.take(places), old.take(places)
+        whole = pa.Table.from_arrays([*given.columns, *gone.columns], [f"c{n}" for n in range(
+            given.num_columns + gone.num_columns)]).combine_chunks()  # fmt: skip
+        drawn = await draws.defaults(conflict.new, len(updated), self._constants.argument(conflict.new, params))
+        evaluate = self._constants.slots(conflict.new, params)
+        come = await on_thread_if(bool(drawn), rows_of_query, conflict.new, whole.to_batches(), evaluate, drawn)
+        both = pa.concat_tables([come, new.rename_columns(come.column_names).cast(come.schema)])
+        return gone, both, [at if kind else len(updated) + at for kind, at in order]
+
+
+def _left_over(meeting: Sequence[bytes | None], mine: Sequence[Sequence[bytes]]) -> list[int]:
+    """Of DO NOTHING: the rows that are added, none of which has a key of one before it."""
+    taken: set[bytes] = set()
+    found = []
+    for n, (key, keys) in enumerate(zip(meeting, mine, strict=True)):
+        if key is None and taken.isdisjoint(keys):
+            taken.update(keys)
+            found.append(n)
+    return found
+
+
+def _in_order(
+    meeting: Sequence[bytes | None], mine: Sequence[Sequence[bytes]], pairs: Sequence[int], chosen: Sequence[bool]
+) -> tuple[list[int], list[int], list[tuple[bool, int]]]:
+    """Of DO UPDATE: which of ``pairs`` are updates, which rows are added, and both in the order in which they stand:
+    whether it is an update, and which.  21000 where one row would be meant twice."""
+    place = {row: at for at, row in enumerate(pairs)}
+    touched: set[bytes] = set()
+    updated: list[int] = []
+    added: list[int] = []
+    order: list[tuple[bool, int]] = []
+    for n, (key, keys) in enumerate(zip(meeting, mine, strict=True)):
+        if not touched.isdisjoint(keys):
+            raise InvalidUsage(
+                "ON CONFLICT DO UPDATE command cannot affect row a second time",
+                sqlstate="21000",
+                hint="Ensure that no rows proposed for insertion within the same command have duplicate constrained "
+                "values.",
+            )
+        if key is None:
+            order.append((False, len(added)))
+            added.append(n)
+            touched.update(keys)
+        elif chosen[place[n]]:
+            order.append((True, len(updated)))
+            updated.append(place[n])
+            touched.add(key)
+    return updated, added, order
+
+
+def _plain(entry: Rows, row: int) -> pa.Table:
+    """A row of the transaction's own, as those are that are looked up."""
+    found = entry.rows.slice(row, 1)
+    kinds = [arrow_type(sql_type(column.type)) for column in entry.columns]
+    arrays = [column.cast(kind) for column, kind in zip(found.columns, kinds, strict=True)]
+    return pa.Table.from_arrays(arrays, names=[f"c{at}" for at in range(len(arrays))])

@@ -1,0 +1,168 @@
+"""INSERT … ON CONFLICT: what is there is updated or left, once for each statement that was acknowledged."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+import pytest
+
+from adapter.state.session_state import SessionState
+from journal.errors import Conflict, TidemarkError
+from tests.adapter.stories import before_commit, refused
+from tests.adapter.test_uniques import Indexed, parts_of, run
+from tests.adapter.world import World
+
+COUNT = "insert into t values ($1, 1) on conflict (k) do update set n = t.n + excluded.n"
+
+
+async def counters(a):
+    await a.sql("create table t (k int primary key, n int default 0, b text unique)")
+
+
+def test_rows_are_added_updated_or_left_out_and_returned_in_their_order():
+    async def story(world):
+        async with world.adapter() as a:
+            await counters(a)
+            assert await a.sql("insert into t values (1, 1), (2, 2) on conflict do nothing") == "INSERT 0 2"
+            told = await a.sql("insert into t values (3, 3), (1, 9), (3, 4), (4, 4) on conflict do nothing returning k")
+            assert told == [(3,), (4,)]
+            mixed = (
+                "insert into t as x values (9, 1), (2, 5), (8, 1), (1, 7) on conflict (k) "
+                "do update set n = x.n + excluded.n where x.n > 1 returning k, n"
+            )
+            assert await a.sql(mixed) == [(9, 1), (2, 7), (8, 1)]
+            assert (await refused(a.sql("insert into t values (5, 1), (5, 2) on conflict (k) do update set n = 0"))
+                    ).sqlstate == "21000"  # fmt: skip
+            assert await a.sql("select k, n from t order by k") == [(1, 1), (2, 7), (3, 3), (4, 4), (8, 1), (9, 1)]
+
+    run(story)
+
+
+def test_an_update_is_made_of_the_row_that_is_there_when_it_is_committed():
+    async def story(world):
+        async with world.adapter("a") as a, world.adapter("b") as b:
+            await counters(a)
+            before_commit(a, lambda: b.sql(COUNT, 1))
+            assert await a.sql(COUNT + " returning n", 1) == [(2,)], "it was to be added, and was there then"
+            before_commit(a, lambda: b.sql("update t set n = 10 where k = 1"))
+            assert await a.sql(COUNT + " returning n", 1) == [(11,)]
+            before_commit(a, lambda: b.sql("delete from t where k = 1"))
+            assert await a.sql(COUNT + " returning n", 1) == [(1,)]
+            before_commit(a, lambda: b.sql(COUNT, 2))
+            refused_before = a.oracle.state.stats.parts_refused
+            assert await a.sql(COUNT, 3) == "INSERT 0 1"
+            assert a.oracle.state.stats.parts_refused == refused_before, "another key is no conflict"
+
+    run(story)
+
+
+def test_what_is_left_out_is_so_for_a_row_that_is_there_now():
+    """The adapter has not heard yet that the row is gone: it asks before it leaves anything out."""
+
+    async def story(world):
+        async with world.adapter("a") as a, world.adapter("b") as b:
+            await counters(a)
+            await a.sql("insert into t values (1, 1)")
+            state = a.oracle.state
+            await b.sql("delete from t where k = 1")
+            newest = type(a.executor.images).newest_ts
+            type(a.executor.images).newest_ts = property(lambda self: state.last_ts)
+            try:
+                assert await a.sql("insert into t values (1, 5) on conflict do nothing returning n") == [(5,)]
+            finally:
+                type(a.executor.images).newest_ts = newest
+            parts = parts_of(a)
+            assert await a.sql("insert into t values (1, 6) on conflict do nothing") == "INSERT 0 0"
+            assert not parts, "nothing is written then"
+
+    run(story)
+
+
+def test_a_block_meets_its_own_rows():
+    async def story(world):
+        async with world.adapter("a") as a, world.adapter("b") as b:
+            await counters(a)
+            await a.sql("insert into t values (1, 10)")
+            session = a.session
+            session.transaction.begin()
+
+            async def inside(text, *params):
+                session.defers_writes = True
+                try:
+                    return await a.sql(text, *params)
+                finally:
+                    session.defers_writes = False
+
+            assert await inside(COUNT + " returning n", 2) == [(1,)]
+            assert await inside(COUNT + " returning n", 2) == [(2,)]
+            assert await inside(COUNT + " returning n", 1) == [(11,)]
+            assert await inside(COUNT + " returning n", 1) == [(12,)]
+            assert await inside("delete from t where k = 1") == "DELETE 1"
+            assert await inside(COUNT + " returning n", 1) == [(1,)]
+            assert await inside("insert into t values (2, 0) on conflict do nothing") == "INSERT 0 0"
+            await a.executor.commit(session)
+            session.transaction.end()
+            assert await b.sql("select k, n from t order by k") == [(1, 1), (2, 2)]
+
+            session.transaction.begin()
+            assert await inside(COUNT, 1) == "INSERT 0 1"
+            await b.sql(COUNT, 1)
+            with pytest.raises(Conflict) as caught:
+                await a.executor.commit(session)
+            assert caught.value.sqlstate == "40001"
+            session.transaction.end()
+            assert await b.sql("select n from t where k = 1") == [(2,)]
+
+    run(story, World())
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_every_count_that_was_acknowledged_is_there(seed):
+    """Sessions on two adapters count up the same few rows, which others take away: nothing is lost, nothing twice."""
+
+    async def story(world):
+        rng = random.Random(seed)
+        async with world.adapter("a") as a, world.adapter("b") as b:
+            await counters(a)
+            counted = gone = 0
+
+            async def client(adapter):
+                nonlocal counted, gone
+                session = SessionState(rng.randrange(1 << 30))
+                for _ in range(10):
+                    await asyncio.sleep(rng.random() / 500)
+                    try:
+                        if rng.random() < 0.2:
+                            for row in await adapter.sql(
+                                "delete from t where k = $1 returning n", rng.randrange(3), session=session
+                            ):
+                                gone += row[0]
+                        elif rng.random() < 0.5:
+                            await adapter.sql(COUNT, rng.randrange(3), session=session)
+                            counted += 1
+                        else:
+                            two = COUNT.replace("1)", "1), ($2, 2)")
+                            await adapter.sql(two, *rng.sample(range(3), 2), session=session)
+                            counted += 3
+                    except TidemarkError as error:
+                        assert error.sqlstate == "40001", error
+
+            await asyncio.gather(*(client(adapter) for adapter in (a, b) * 3))
+            rows = await b.sql("select k, n from t")
+            assert len({k for k, _ in rows}) == len(rows)
+            assert sum(n for _, n in rows) == counted - gone
+
+    run(story, Indexed())
+
+
+def test_errors_of_a_stale_catalog_are_not_told():
+    """The constraint that was meant is dropped while the statement runs: it is planned again, and says so."""
+
+    async def story(world):
+        async with world.adapter("a") as a, world.adapter("b") as b:
+            await counters(a)
+            before_commit(a, lambda: b.sql("alter table t drop constraint t_pkey"))
+            assert (await refused(a.sql(COUNT, 1))).sqlstate == "42P10"
+
+    run(story)
