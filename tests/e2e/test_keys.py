@@ -1,0 +1,72 @@
+"""Keys that sessions of two adapters write at once, also while the process that keeps their index is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+from concurrent.futures import ThreadPoolExecutor
+
+import psycopg
+import pytest
+
+from embedded.stack import Stack
+
+pytestmark = [pytest.mark.integration, pytest.mark.spark]
+
+SESSIONS, KEYS = 6, 10
+
+BACK_S_MAX = 180
+"""Until the cluster's process that was killed serves again, Spark included."""
+
+
+def connected(stack: Stack, number: int) -> psycopg.Connection:
+    return psycopg.connect(stack.dsn(number % 2), autocommit=True)
+
+
+def told(session: psycopg.Connection, text: str, *params: object) -> list[tuple]:
+    """The rows of a statement, said again where the cluster was away for longer than a statement waits: then nothing
+    of it has happened."""
+    for left in reversed(range(BACK_S_MAX // 60 + 1)):
+        try:
+            return session.execute(text.encode(), params).fetchall()
+        except psycopg.errors.CannotConnectNow:
+            if not left:
+                raise
+    raise AssertionError("unreachable: the last try returns or raises")
+
+
+@pytest.mark.parametrize("kills", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_keys_are_unique_and_every_count_is_there(stack: Stack, steps, kills: bool) -> None:
+    with connected(stack, 0) as one, connected(stack, 1) as two:
+        one.execute("create table k_t (id int primary key, who int, name text unique)")
+        one.execute("create table k_n (id int primary key, n int default 1)")
+        seen = steps.count("compute", "serves again")
+
+        def client(number: int) -> tuple[list[int], int]:
+            """The ids that it was told are its own, and how often it has counted."""
+            mine, counted = [], 0
+            with connected(stack, number) as session:
+                for key in range(KEYS):
+                    if kills and key == KEYS // 2 and number == 0:
+                        os.kill(stack.supervisor.pids()["compute"], signal.SIGKILL)
+                    try:
+                        own = "insert into k_t values (%s, %s, %s) returning id"
+                        mine += [row[0] for row in told(session, own, key, number, f"name {key % 7}")]
+                    except (psycopg.errors.UniqueViolation, psycopg.errors.SerializationFailure):
+                        pass  # somebody was first
+                    count = "insert into k_n values (%s) on conflict (id) do update set n = k_n.n + 1 returning n"
+                    counted += len(told(session, count, key % 3))
+            return mine, counted
+
+        with ThreadPoolExecutor(SESSIONS) as pool:
+            found = list(pool.map(client, range(SESSIONS)))
+        assert not kills or steps.wait_for_another("compute", "serves again", seen, BACK_S_MAX)
+        owners = {key: number for number, (mine, _) in enumerate(found) for key in mine}
+        assert sum(len(mine) for mine, _ in found) == len(owners) == 7, "of the names there are seven"
+        assert dict(two.execute("select id, who from k_t").fetchall()) == owners
+        assert two.execute("select count(*), count(distinct id), count(distinct name) from k_t").fetchone() == (7, 7, 7)
+        assert two.execute("select sum(n) from k_n").fetchone() == (sum(counted for _, counted in found),)
+        with pytest.raises(psycopg.errors.UniqueViolation, match="k_t_pkey"):
+            two.execute("insert into k_t values (0, 9, 'another')")
+        assert two.execute("update k_t set who = 9 where id = 0 returning id").fetchall() == [(0,)]
+        one.execute("drop table k_t, k_n")
