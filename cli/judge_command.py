@@ -31,6 +31,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, metavar="S", help="replay the same plan (default: a new one, printed)")
     parser.add_argument("--workload", action="append", default=[], metavar="W[,…]", help="only these workloads")
     parser.add_argument("--fault", action="append", default=[], metavar="KIND[,…]", help="only these; or none")
+    parser.add_argument("--partitions", type=int, metavar="N",
+                        help="of each collection's topic (default: one to three, as the seed chooses)")  # fmt: skip
     parser.add_argument("--bug", default="", metavar="NAME[,…]", help="plant a bug that must be found")
     parser.add_argument("--out", type=Path, metavar="DIR", help="where to record (default: .tidemark/judge/…)")
 

@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from cli.output import FAILED, OK, console, print_json
+from collection.topic_keeper import PARTITIONS_MAX
 from embedded.layout import STATE
 from journal.errors import InvalidUsage
 from judge.judging import REPORT, judge_and_write
@@ -26,6 +27,7 @@ from judge.live.nemesis import QUICK, Pace
 from judge.live.run import RunConfig, Status, chosen_workloads
 from judge.live.run import run as record
 from judge.measures.measured import P95_COUNT_MIN
+from judge.partitions import partitions_of
 from judge.verdict import INVALID, UNDECIDED, VALID
 
 UNKNOWN, OVER_LIMIT = 3, 4
@@ -61,6 +63,8 @@ FAULTS_SHOWN = 5
 def options(arguments: argparse.Namespace) -> list[RunConfig]:
     """The runs that are asked for.  Raises ``InvalidUsage``."""
     given = arguments.minutes, arguments.operations
+    if arguments.partitions is not None and not 1 <= arguments.partitions <= PARTITIONS_MAX:
+        raise InvalidUsage(f"--partitions takes 1 to {PARTITIONS_MAX}")
     if any(number is not None and number <= 0 for number in given):
         raise InvalidUsage("a run needs time and operations", hint="--minutes and --operations take more than 0")
     seed = secrets.randbits(32) if arguments.seed is None else arguments.seed
@@ -91,7 +95,7 @@ def _option(
         out, layer, minutes * 60, QUICK if quick else FULL, operations or 0, seed, _words(arguments.workload),
         () if faults == ("none",) else faults or None, arguments.bug, few_clients=quick,
         rate=QUICK_RATE if quick else 1.0, settle_s=8.0 if quick else 12.0,
-        leader_losses=P95_COUNT_MIN if everything else 0,
+        leader_losses=P95_COUNT_MIN if everything else 0, partitions=arguments.partitions or partitions_of(seed),
     )  # fmt: skip
 
 

@@ -72,6 +72,9 @@ def _module(name: str) -> Any:
 Check = Callable[[Sequence[Op], Recorded], Verdict]
 """Judges operations (all of the run's, or fewer of them), with the run's logs as witnesses."""
 
+ONE_HAS_ALL = {0: 1000}
+"""What ``accounts`` begin with."""
+
 CHECKERS: Mapping[str, Sequence[tuple[str, Check]]] = {
     "register": [
         ("register", lambda ops, run: _module("register").check(ops, run.register_catalog)),
@@ -85,6 +88,9 @@ CHECKERS: Mapping[str, Sequence[tuple[str, Check]]] = {
     "once": [("once", lambda ops, run: _module("once").check(ops))],
     "requests": [("requests", lambda ops, run: _module("requests").check(ops, run.catalog))],
     "anomalies": [("anomalies", lambda ops, run: _module("anomalies").check(ops))],
+    "transactions": [("list_append", lambda ops, run: _module("list_append").check(ops, "transactions"))],
+    "accounts": [("bank", lambda ops, run: _module("bank").check(ops, initial=ONE_HAS_ALL, workload="accounts"))],
+    "counters": [("counters", lambda ops, run: _module("counters").check(ops))],
     "sources": [("sources", lambda ops, run: _module("sources").check(ops))],
     "idle": [("idle", lambda ops, run: _module("idle").check(ops))],
     "poison": [("poison", lambda ops, run: _module("poison").check(ops, faults=run.run.faults))],

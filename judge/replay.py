@@ -98,7 +98,8 @@ def replayed(
 ) -> tuple[Noted, SimulatedRun]:
     """The run that ``about`` (``run.json``) tells of, for so many steps."""
     bugs = frozenset(filter(None, about["bug"].split(",")))
-    world = Noted(about["seed"], bugs=bugs, workloads=tuple(about["workloads"]))
+    partitions = about["configuration"].get("partitions", 0)
+    world = Noted(about["seed"], bugs=bugs, workloads=tuple(about["workloads"]), partitions=partitions)
     world.script, world.left_out = script, left_out
     with inside(world):
         world.run(steps)

@@ -33,11 +33,14 @@ def record_simulation(config: RunConfig, progress: Callable[[int], None] | None 
     if any(out.iterdir()):
         raise InvalidUsage(f"{out} is not empty", hint="choose another directory with --out")
     started = datetime.now(UTC).isoformat(timespec="seconds")
-    run = simulate(config.seed, config.operations, bugs=bugs, workloads=workloads, progress=progress)
+    run = simulate(
+        config.seed, config.operations, bugs=bugs, workloads=workloads, progress=progress, partitions=config.partitions
+    )
     write(run, out)
     about = {
         "layer": 1, "seed": config.seed, "commit": commit(), "started": started, "workloads": list(run.workloads),
-        "configuration": {"steps": run.steps, "bug": config.bug}, "bug": config.bug, "statistics": run.stats,
+        "configuration": {"steps": run.steps, "bug": config.bug, "partitions": config.partitions},
+        "bug": config.bug, "statistics": run.stats,
         "violations": [{"law": each.law, "text": each.text, "time": each.time} for each in run.violations],
     }  # fmt: skip
     (out / "run.json").write_text(json.dumps(about, indent=1, default=str) + "\n")

@@ -14,9 +14,10 @@ Promises:
 * A list with a direct anomaly (its reads contradict one another or show what cannot be there) is reported as such and
   takes no part in the search for cycles: nothing can be inferred from it.
 
-Operations: ``txn`` (``[["append", k, v] | ["r", k, null], …]``; the result has the reads filled) and ``positions``
-(value ``k``, result ``[[position, v], …]``), where a position stands for the number of elements that the appender
-found: used twice it is a lost update, and a gap is an element that somebody counted and nobody has.
+Operations: ``txn`` (``[["append", k, v] | ["r", k, null] | ["undo", k, v], …]``; the result has the reads filled, and
+what is undone was appended and taken back to a savepoint: nobody may ever see it) and ``positions`` (value ``k``,
+result ``[[position, v], …]``), where a position stands for the number of elements that the appender found: used twice
+it is a lost update, and a gap is an element that somebody counted and nobody has.
 """
 
 from __future__ import annotations
@@ -90,6 +91,8 @@ class _Lists:
 
     ops: list[Op]
     anomalies: list[Anomaly] = field(default_factory=list)
+    undone: dict[tuple[Any, Any], int] = field(default_factory=dict)
+    """Who appended what and took it back, by place in ``ops``."""
     writer: dict[tuple[Any, Any], int] = field(default_factory=dict)
     """Who tried to append what, by place in ``ops``."""
     final: dict[tuple[int, Any], Any] = field(default_factory=dict)
@@ -139,6 +142,8 @@ class _Lists:
                 self.writer[key, value] = node
                 if any(other[0] == "append" and other[1] == key for other in steps if other is not step):
                     self.final[node, key] = value
+            elif step[0] == "undo":
+                self.undone[step[1], step[2]] = node
 
     def _transaction(self, node: int, steps: Sequence[Sequence[Any]]) -> Iterator[_Read]:
         """Note what ``node`` read of others; give the longer lists that its own later appends make of that."""
@@ -146,6 +151,8 @@ class _Lists:
         own: dict[Any, list[Any]] = {}  # What it appended to a list that it did not read yet.
         appended_after: set[Any] = set()
         for what, key, value in steps:
+            if what == "undo":
+                continue
             if what == "append":
                 if key in known:
                     known[key].append(value)
@@ -253,7 +260,11 @@ class _Lists:
                 elif (node is None or self.ops[node].failed) and (key, value) not in told:
                     told.add((key, value))
                     self.broken.add(key)
-                    if node is None:
+                    if (key, value) in self.undone:
+                        node = self.undone[key, value]
+                        text = f"{self.name(reader)} read {value} in list {key}, which {self.name(node)} had taken back"
+                        self.add("G1a", key, (node, reader), text)
+                    elif node is None:
                         text = f"{self.name(reader)} read {value} in list {key}, which nobody ever appended"
                         self.add("phantom", key, (reader,), text)
                     else:

@@ -90,6 +90,8 @@ class ClusterSettings:
     """A planted bug to start the product's Python processes with; see ``judge/planted``."""
     trap: bool = False
     """Whether the compute controller has the trap that the fault ``poison`` needs (``judge/live/trap.py``)."""
+    partitions: int = 1
+    """Of each collection's topic."""
 
 
 Progress = Callable[[str], None]

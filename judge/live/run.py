@@ -88,6 +88,8 @@ class RunConfig:
     registry: str = worker.REGISTRY
     leader_losses: int = 0
     """At least so many faults that take a leader away, within the same time: of fewer no p95 is told."""
+    partitions: int = 1
+    """Of each collection's topic."""
 
     def described(self) -> dict[str, Any]:
         return {name: value for name, value in asdict(self).items() if name not in ("out", "registry")}
@@ -394,7 +396,9 @@ def run(config: RunConfig, open_cluster: OpenCluster, show: Callable[[Status], N
     }  # fmt: skip
     scratch = Path(tempfile.mkdtemp(prefix="judge-"))
     trap = "poison" in chosen_workloads(config)
-    settings = ClusterSettings(scratch, adapters=config.adapters, seed=config.seed, bug=config.bug, trap=trap)
+    settings = ClusterSettings(
+        scratch, adapters=config.adapters, seed=config.seed, bug=config.bug, trap=trap, partitions=config.partitions
+    )
     try:
         with ExitStack() as stack:
             cluster = stack.enter_context(open_cluster(settings, going.note))

@@ -113,7 +113,7 @@ def one_broker(settings: ClusterSettings, progress: Progress) -> Iterator[Cluste
     with ExitStack() as planting:
         chosen = Settings(
             data=settings.scratch / "stack", env=settings.env, adapters=settings.adapters,
-            port=consecutive_ports(settings.adapters), broker_port=free_ports(1)[0],
+            port=consecutive_ports(settings.adapters), broker_port=free_ports(1)[0], partitions=settings.partitions,
             start_as=chained(
                 planted(settings.bug), trapped(settings.trap), sealing_soon, plant_at_broker(settings.bug, planting)
             ),

@@ -348,7 +348,7 @@ def three_brokers(settings: ClusterSettings, progress: Progress) -> Iterator[Clu
         progress(f"three brokers at {kafka.bootstrap}")
         chosen = Settings(
             data=settings.scratch / "stack", env=settings.env, adapters=settings.adapters, port=ADAPTER_PORT,
-            kafka=kafka.bootstrap, store=(settings.scratch / "store").as_uri(),
+            kafka=kafka.bootstrap, store=(settings.scratch / "store").as_uri(), partitions=settings.partitions,
             start_as=chained(
                 planted(settings.bug), trapped(settings.trap), sealing_soon, clocks.start_as, _placed(made)
             ),

@@ -107,8 +107,8 @@ def watched(op: Op, healed: int) -> list[Watched]:
     def watch(scope: str, values: Iterable[Any], present: bool = True) -> Watched:
         return Watched(op.index, healed, scope, frozenset(map(_token, values)), present)
 
-    if op.workload == "append" and op.f == "txn":
-        return [watch(str(step[1]), [step[2]]) for step in value if step[0] == "append"][:1]  # one statement
+    if op.workload in ("append", "transactions") and op.f == "txn":
+        return [watch(str(step[1]), [step[2]]) for step in value if step[0] == "append"][:1]  # one commit
     if not isinstance(value, dict):
         return []
     if op.workload == "set" and op.f in ("create", "drop"):

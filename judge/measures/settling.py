@@ -69,6 +69,9 @@ READS: dict[str, frozenset[str]] = {
     "once": frozenset({"ids", "all", "seen"}),
     "requests": frozenset(),
     "anomalies": frozenset({"select", "select_index"}),
+    "transactions": frozenset({"txn"}),
+    "accounts": frozenset({"sums", "accounts", "held"}),
+    "counters": frozenset({"counters"}),
     "sources": frozenset({"read", "ground"}),
     "idle": frozenset({"compare", "row"}),
     "poison": frozenset({"compare", "row"}),
@@ -76,7 +79,8 @@ READS: dict[str, frozenset[str]] = {
 """The strict reads of each workload."""
 
 _ONLY_READ = frozenset({"read", "names", "image", "read_ts", "positions", "sums", "accounts", "compare", "ids", "all",
-                        "select", "select_index", "moved", "row", "seen", "ground"})  # fmt: skip
+                        "select", "select_index", "moved", "row", "seen", "ground", "held", "counters",
+                        "everything"})  # fmt: skip
 
 
 def _is_read(op: Op) -> bool:

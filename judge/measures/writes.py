@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from judge.history import Op
 
-CATALOG_WRITES, ROW_WRITES = frozenset({"cas", "create", "drop"}), frozenset({"insert", "transfer", "txn"})
+CATALOG_WRITES, ROW_WRITES = frozenset({"cas", "create", "drop"}), frozenset({"insert", "transfer", "txn", "increment"})
 
 
 def is_write(op: Op) -> bool:

@@ -12,6 +12,9 @@ from judge.planted.patching import Applied
 RETENTION_MS = 5000
 """What stands for "a week is enough" in a run of minutes: longer than an environment takes to be opened."""
 
+ANSWER_S = 1.0
+"""How long who takes silence for a loss waits: a commit takes milliseconds, and a second where a leader goes."""
+
 BROKER_SETTINGS = {"log.retention.check.interval.ms": "500", "log.initial.task.delay.ms": "0"}
 """So that a broker looks for what is too old within the run, and not every five minutes."""
 
@@ -228,6 +231,59 @@ def moved_early(planted: Applied) -> None:
         self._exchange(name, batches, surely)
 
     planted.replace(Mover, "_write", write)
+
+
+def reads_unchecked(planted: Applied) -> None:
+    from adapter.execute.inserter import Inserter
+
+    correct = Inserter._bind
+
+    async def bind(self: Inserter, entries, placed, read_ts=None, read=()):
+        return await correct(self, entries, placed)
+
+    planted.replace(Inserter, "_bind", bind)
+
+
+def window_as_free(planted: Applied) -> None:
+    from oracle import fold
+    from oracle.conflicts import Manager
+    from oracle.errors import Reason
+
+    part_of, check_of = fold._part, Manager.check
+
+    def part(state, part, ts):
+        if part.read_ts is not None and part.read_ts < state.since:
+            part = part._replace(read_ts=state.since)  # what was written before that, nobody remembers
+        return part_of(state, part, ts)
+
+    def check(self: Manager, read, read_ts):
+        found = check_of(self, read, read_ts)
+        return None if found is not None and found[0] is Reason.SNAPSHOT_TOO_OLD else found
+
+    planted.replace(fold, "_part", part)
+    planted.replace(Manager, "check", check)
+
+
+def unanswered_again(planted: Applied) -> None:
+    import asyncio
+
+    from adapter.execute.commits import Commits
+    from journal.errors import Conflict, Indeterminate
+
+    correct = Commits.commit
+
+    async def commit(self: Commits, session, entries) -> None:
+        asked = asyncio.ensure_future(correct(self, session, entries))
+        asked.add_done_callback(lambda done: done.cancelled() or done.exception())
+        done, _ = await asyncio.wait([asked], timeout=ANSWER_S)
+        if not done:
+            raise Conflict("nobody answered")
+        try:
+            asked.result()
+        except Indeterminate as error:
+            raise Conflict("nobody knows") from error
+
+    planted.replace(Commits, "commit", commit)
 
 
 def unknown_version_skipped(planted: Applied) -> None:

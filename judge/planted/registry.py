@@ -166,6 +166,27 @@ _ALL = (
         write there too, and a write may fail: then rows are taken out of the log that are nowhere else.""",
         {STORAGE}, "I5, I10", "once", "once", "kill",
     ),
+    _bug(
+        "reads_unchecked",
+        """Whoever read the rows that it takes back read them milliseconds ago, and its session saw nothing newer: send
+        what goes and what comes, and not which tables that was read from.  But another session did the same with the
+        same rows: two take back one row, and what one of them added to it is gone.""",
+        {ADAPTER}, "I9", "counters", "counters",
+    ),
+    _bug(
+        "window_as_free",
+        """Writes are remembered for a while; of what is older nothing is known against a transaction, so let it pass:
+        most of what is that old was never written again.  But it may have been, and that it is not known is
+        no reason to say that it was not: who read before the window is refused, or overwrites what it never saw.""",
+        {ADAPTER, SUBSCRIBER, COMPUTE, STORAGE, CLIENTS}, "I9", "counters", "counters", "pause",
+    ),
+    _bug(
+        "unanswered_again",
+        """A commit takes milliseconds; one that has no answer after a second was lost, so read again and commit what
+        comes of that, as after a conflict.  But it was not lost, it was late: then the statement has happened twice, or
+        somebody is told that what happened did not.""",
+        {ADAPTER}, "I2", "counters", "counters", "election",
+    ),
 )  # fmt: skip
 
 BUGS: dict[str, Planted] = {bug.name: bug for bug in _ALL}

@@ -9,17 +9,22 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from adapter.ddl_topic import topic as ddl_topic
 from adapter.execute.executor import TidemarkExecutor
+from adapter.session.blocks import Blocks
+from adapter.session.named import Portals, Statements
+from adapter.state.interfaces import Result
 from adapter.state.session_state import SessionState
 from controllers.peeks.peek import Peek
 from journal.errors import TidemarkError, Unavailable
 from judge.simulation.clock import MS, S
 from judge.simulation.data import Answer, DataWriter
 from judge.simulation.process import Process
+from judge.workloads.asking import Asking
+from sql.syntax.control import parse as parse_control
 
 if TYPE_CHECKING:
     from judge.simulation.world import World
@@ -117,7 +122,46 @@ class Sql:
     async def __call__(self, text: str, *params: Any) -> list[tuple]:
         executor = self.adapter.executor
         prepared = await executor.prepare(self.state, text)
-        result = await executor.run(self.state, prepared, params)
+        return await self._rows(await executor.run(self.state, prepared, params))
+
+    async def one(self, asking: Asking, numbered: Callable[[str], str]) -> Any:
+        """What ``asking`` returns; each of its statements is by itself."""
+        return await self._carried_out(asking, lambda text, params: self(numbered(text), *params))
+
+    async def block(self, asking: Asking, numbered: Callable[[str], str]) -> Any:
+        """What ``asking`` returns, as a transaction block of the product's own; undone where anything raises."""
+        blocks = Blocks(self.adapter.executor, self.state, lambda _notice: None, lambda: None)
+        statements, portals = Statements(), Portals()
+
+        async def run(text: str, params: Sequence[Any] = ()) -> list[tuple]:
+            control = parse_control(text)
+            if control is not None:
+                await blocks.control(control, statements, portals)
+                return []
+            prepared = await self.adapter.executor.prepare(self.state, numbered(text))
+            return await self._rows(await blocks.run(prepared, params, defer=False))
+
+        await run("BEGIN")
+        try:
+            found = await self._carried_out(asking, run)
+            await run("COMMIT")
+        except Exception:
+            if self.state.transaction.in_block:
+                await run("ROLLBACK")
+            raise
+        return found
+
+    @staticmethod
+    async def _carried_out(asking: Asking, run: Callable[..., Awaitable[list[tuple]]]) -> Any:
+        try:
+            statement = next(asking)
+            while True:
+                statement = asking.send(await run(*statement))
+        except StopIteration as done:
+            return done.value
+
+    @staticmethod
+    async def _rows(result: Result) -> list[tuple]:
         if result.columns is None:
             return []
         rows: list[tuple] = []

@@ -24,6 +24,7 @@ from judge.planted.registry import BUGS as PLANTED
 from judge.simulation import sources
 from judge.simulation.clock import MS
 from oracle.client import Oracle
+from oracle.model import Kind
 from schemas import codec
 from subscribers.stepper import Stepper
 from subscribers.translate import translate
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from judge.simulation.world import World
 
 BARRIER_TIMEOUT_S = 15.0
+
+CHANGES = ("transactions", "accounts", "counters")
 
 
 def _nothing(_world: World) -> list[Any]:
@@ -245,6 +248,21 @@ class _Planted:
         self._applied.undo()
 
 
+def _window_as_free(world: World) -> list[Any]:
+    """And history goes all the time, so that there is much which nobody remembers."""
+
+    def forget() -> None:
+        adapters = [p for p in world.live.values() if p.kind == "adapter" and p.ready and p.alive]
+        if adapters:
+            asked = adapters[0].oracle._link.call(Kind.COMPACT, max(adapters[0].oracle.state.last_ts, 0))
+            asked.add_done_callback(lambda done: done.exception())
+        if not world.healing:
+            world.schedule.after(50 * MS, None, forget)
+
+    world.schedule.after(500 * MS, None, forget)
+    return [_Planted("window_as_free")]
+
+
 def _topic_by_name(_world: World) -> list[Any]:
     """A topic is known by its name: nobody asks whether it is still the one that was read."""
     return [
@@ -291,6 +309,13 @@ BUGS: dict[str, Bug] = {
         _as_planted("moved_early"),
         "rows taken out of the log before they are anywhere else",
         ("once", "append", "bank"),
+    ),
+    "reads_unchecked": Bug(
+        _as_planted("reads_unchecked"), "a commit whose reads nobody holds against what was written since", CHANGES
+    ),
+    "window_as_free": Bug(_window_as_free, "writes that are forgotten are taken for writes that never were", CHANGES),
+    "unanswered_again": Bug(
+        _as_planted("unanswered_again"), "a commit that nobody answered is taken for one that did not happen", CHANGES
     ),
 }
 

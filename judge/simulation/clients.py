@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from adapter.execute.ddl_commit import image_in_force
 from catalog_log import model, records
 from catalog_log.model import Setting
 from catalog_log.objects import Table
 from journal.errors import Indeterminate, TidemarkError
-from judge.simulation import queries
+from judge.simulation import changing, queries
+from judge.simulation.calls import Call, Calls
 from judge.simulation.sources import TOPIC
 
 if TYPE_CHECKING:
@@ -32,25 +33,6 @@ KEYS = 6
 
 LIST_LENGTH_MAX = 40
 REGISTER_WORKERS = 3
-
-
-class Call(NamedTuple):
-    """One operation of a client."""
-
-    workload: str
-    f: str
-    value: Any
-    work: Callable[[Any], Awaitable[Any]]
-    kind: str = "adapter"
-    """Which kind of process it is asked of: ``adapter``, ``register``, ``image``, ``ddl`` (the topic) or ``broker``, of
-    a user's topic."""
-    read: bool = False
-    """Whether an unknown outcome may be told as a failure."""
-    rest_ms: int = 0
-    """How long its client rests afterwards, beside what it thinks."""
-
-
-Calls = Iterator[Call]
 
 
 def append(rng: random.Random, worker: int) -> Calls:
@@ -462,6 +444,9 @@ WORKLOADS: dict[str, tuple[Callable[[random.Random, int], Calls], int]] = {
     "requests": (requests, 1),
     "register": (register, 3),
     "oracle": (oracle, 2),
+    "transactions": (changing.transactions, 4),
+    "accounts": (changing.accounts, 3),
+    "counters": (changing.counters, 4),
     "sources": (sources, 2),
     "idle": (idle, 1),
     "poison": (poison, 2),
@@ -469,15 +454,17 @@ WORKLOADS: dict[str, tuple[Callable[[random.Random, int], Calls], int]] = {
 """Name -> (its calls, how many workers)."""
 
 CALAMITIES = ("sources", "idle", "poison")
-EVERYDAY = tuple(name for name in WORKLOADS if name not in CALAMITIES)
+CHANGES = ("transactions", "accounts", "counters")
+EVERYDAY = tuple(name for name in WORKLOADS if name not in (*CALAMITIES, *CHANGES))
 """Together in one world; what ends the compute controller again and again would leave the others little of it."""
 
 WITH_CALAMITIES = ("views", *CALAMITIES)
 
 
 def of_world(seed: int) -> tuple[str, ...]:
-    """The workloads of one world of many: every eighth has the calamities, which take twice as long."""
-    return WITH_CALAMITIES if seed % 8 == 3 else EVERYDAY
+    """The workloads of one world of many: every eighth has the calamities, which take twice as long, and every fourth
+    changes rows."""
+    return WITH_CALAMITIES if seed % 8 == 3 else CHANGES if seed % 4 == 1 else EVERYDAY
 
 
 FAULTS = {"idle": "day"}

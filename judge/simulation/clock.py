@@ -10,6 +10,7 @@ The stand-ins replace names in the product's modules (``time``, ``uuid``, ``Dead
 from __future__ import annotations
 
 import asyncio
+import gc
 import heapq
 import logging
 from asyncio import events
@@ -197,9 +198,15 @@ _UUID = SimpleNamespace(uuid4=_uuid4)
 
 @contextmanager
 def virtual(schedule: Schedule, *patches: Any) -> Iterator[None]:
-    """Have the product's modules live in ``schedule``'s world; ``patches`` are further ``mock.patch`` objects."""
+    """Have the product's modules live in ``schedule``'s world; ``patches`` are further ``mock.patch`` objects.
+
+    Meanwhile Python looks for no garbage in cycles: a world makes next to none (2 MB in 30,000 steps), and looking
+    through all that a process holds, again and again, took a fifth of the time.
+    """
     before = ACTIVE.booting, ACTIVE.schedule, ACTIVE.ids
     ACTIVE.booting, ACTIVE.schedule, ACTIVE.ids = None, schedule, 0
+    collects = gc.isenabled()
+    gc.disable()
     disabled = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     applied = []
@@ -224,4 +231,6 @@ def virtual(schedule: Schedule, *patches: Any) -> Iterator[None]:
         for each in reversed(applied):
             each.stop()
         logging.disable(disabled)
+        if collects:
+            gc.enable()
         ACTIVE.booting, ACTIVE.schedule, ACTIVE.ids = before

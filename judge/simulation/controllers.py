@@ -50,7 +50,7 @@ from controllers.compute.core import (
 from controllers.compute.feed import Feed
 from controllers.compute.frontiers import Frontiers
 from controllers.compute.ordering import levels
-from controllers.peeks.peek import Peek
+from controllers.peeks.peek import Own, Peek
 from controllers.peeks.peek_codec import decode_error, encode_error
 from controllers.protocol import Dropped, FrontierAdvanced
 from controllers.storage.mover import Mover
@@ -498,7 +498,7 @@ class Compute(Process):
 
     def _run(self, peek: Peek, as_of: int, client: Process, answer: asyncio.Future) -> None:
         self.world.check_peek(self, peek, as_of)
-        text, params, named, width = json.loads(peek.sql)
+        text, params, named, width = json.loads(peek.plan)
         frontiers = Frontiers(self.fold.state.objects, self.oracle.state, self.views.state)
         try:
             if peek.lookup is not None and peek.lookup.index_id not in self.fold.state.objects:
@@ -507,6 +507,9 @@ class Compute(Process):
                 if object_id not in self.fold.state.objects:
                     raise InvalidUsage(f"relation {object_id} was dropped", sqlstate="42P01")
             inputs = {name: self.contents.at(i, frontiers, as_of) for name, i in named.items()}
+            for own in peek.own:
+                name = self._label(own.collection_id)
+                inputs[name] = _with_own(inputs[name], own, self.fold.state.objects[own.collection_id])
             rows = queries.answer(text, params, inputs)
         except TidemarkError as error:
             self._send(client, answer, error)
@@ -546,6 +549,39 @@ class Output:
         self.upper = upper
 
 
+class Kept:
+    """The changes of a table or a source, by when they became visible, from ``since`` to ``through``."""
+
+    def __init__(self, since: int) -> None:
+        self.since, self.through = since, 0
+        self._times: list[int] = []
+        self._diffs: list[int] = []
+        self._rows: list[tuple] = []
+        self._grows = True
+        """Whether nothing was taken back so far: then what there is at a time is a beginning of ``_rows``."""
+        self._bag: tuple[int, Counter] = 0, Counter()
+        """What the first so many changes come to."""
+
+    def add(self, ts: int, diff: int, row: tuple) -> None:
+        self._times.append(ts)
+        self._diffs.append(diff)
+        self._rows.append(row)
+        self._grows = self._grows and diff == 1
+
+    def at(self, ts: int) -> list[tuple] | None:
+        """The rows at ``ts``; ``None`` where one of them is there less than no times."""
+        end = bisect_right(self._times, ts)
+        if self._grows:
+            return self._rows if end == len(self._rows) else self._rows[:end]
+        done, bag = self._bag
+        if end < done:
+            done, bag = 0, Counter()
+        for diff, row in zip(self._diffs[done:end], self._rows[done:end], strict=True):
+            bag[row] += diff
+        self._bag = end, bag
+        return None if any(count < 0 for count in bag.values()) else list(bag.elements())
+
+
 class SimFeed(Feed):
     """The product's feed; rows come from the virtual topics."""
 
@@ -565,8 +601,7 @@ class Contents:
         self._compute = compute
         self._feed = SimFeed(compute)
         self._outputs: dict[str, Output] = {}
-        self._kept: dict[str, tuple[int, int, list[int], list[tuple]]] = {}
-        """Collection -> (since, through, timestamps, rows): tables only grow."""
+        self._kept: dict[str, Kept] = {}
 
     def held(self) -> list[str]:
         """The views whose output is here."""
@@ -580,21 +615,24 @@ class Contents:
         if frontiers.inputs_of(object_id) is not None:
             return self.of_view(object_id, frontiers.views.view(object_id), ts)
         bindings = frontiers.oracle.bindings(object_id)
-        since, through, times, rows = self._kept.get(object_id, (bindings.since, 0, [], []))
-        if ts < since:  # what was merged by the time that it was read is not told apart below that
-            raise SnapshotTooOld("snapshot too old", detail=f"asked for {ts}, read when {since} was the oldest")
-        if ts > through:
+        kept = self._kept.get(object_id) or Kept(bindings.since)
+        if ts < kept.since:  # what was merged by the time that it was read is not told apart below that
+            raise SnapshotTooOld("snapshot too old", detail=f"asked for {ts}, read when {kept.since} was the oldest")
+        if ts > kept.through:
             try:
-                found = bindings.between(through + 1, ts + 1) if through else bindings.at(ts)
+                found = bindings.between(kept.through + 1, ts + 1) if kept.through else bindings.at(ts)
             except SnapshotTooOld:
-                since, times, rows, found = bindings.since, [], [], bindings.at(ts)
+                kept, found = Kept(bindings.since), bindings.at(ts)
             for bound in sorted(found, key=lambda bound: bound.ts):
-                for row in self.rows(bound, self._compute.fold.state.objects.get(object_id)):
-                    times.append(bound.ts)
-                    rows.append(row)
-            self._kept[object_id] = since, ts, times, rows
-            return rows
-        return rows[: bisect_right(times, ts)]
+                for diff, row in self.rows(bound, self._compute.fold.state.objects.get(object_id)):
+                    kept.add(bound.ts, diff, row)
+            kept.through = ts
+            self._kept[object_id] = kept
+        rows = kept.at(ts)
+        if rows is None:
+            self._compute.world.violated("table-negative", f"{object_id} has rows less than no times at {ts}")
+            raise TidemarkError("rows were taken back that are not there", sqlstate="XX001")
+        return rows
 
     def input(self, object_id: str, frontiers: Frontiers, ts: int) -> list[tuple] | TidemarkError:
         """As :meth:`at`, and where its rows are lost for good or it is in error that is said, not raised."""
@@ -629,15 +667,15 @@ class Contents:
         self._negative(view_id, counts, ts)
         return [row for row, count in counts.items() for _ in range(count)]
 
-    def rows(self, bound: BoundRun, table: Item | None) -> list[tuple]:
-        """``table`` is what says which columns rows have that a commit carried, or carried once."""
+    def rows(self, bound: BoundRun, table: Item | None) -> list[tuple[int, tuple]]:
+        """Each with its diff.  ``table`` says which columns rows have that a commit carries, or carried once."""
         world, run = self._compute.world, bound.run
         if bound.value:
             return data.tuples(table.stored, bound.value, run.attempt)
         if not run.topic.startswith("env."):
-            return world.user_topics.rows(run)
-        topic = world.topic(run.topic)
-        found: list[tuple] = []
+            return [(1, row) for row in world.user_topics.rows(run)]
+        topic = world.topic(data.partition_of(run.topic, run.partition))
+        found: list[tuple[int, tuple]] = []
         for offset in range(run.lower, run.upper):
             value = topic.values[offset] if offset < topic.end else ("", ())
             if isinstance(value[1], bytes):
@@ -653,6 +691,17 @@ class Contents:
                 raise TidemarkError("rows are gone", sqlstate="58P01", detail=f"{run}")
             found.extend(value[1])
         return found
+
+
+def _with_own(rows: list[tuple], own: Own, table: Item) -> list[tuple]:
+    """``rows`` of ``table`` with what the reader's block has written."""
+    bag = Counter(rows)
+    for value in own.values:
+        for diff, row in data.tuples(table.stored, value, "own"):
+            bag[row] += diff
+    if any(count < 0 for count in bag.values()):
+        raise TidemarkError("a block takes back rows that are not there", sqlstate="XX001")
+    return list(bag.elements())
 
 
 def _difference(before: Sequence[tuple], after: Sequence[tuple]) -> list[tuple[int, tuple]]:

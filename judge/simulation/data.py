@@ -1,6 +1,7 @@
-"""Rows on their way: to the data topics, as tuples instead of Avro, and back to a reader.
+"""Rows on their way: to the data topics, as tuples instead of Avro, and back to a reader; each with its diff.
 
-Rows that a commit carries are Avro, as the product makes them, and stay so where they are moved to a topic.
+Rows that a commit carries are Avro, as the product makes them, and stay so where they are moved to a topic.  A topic
+has as many partitions as its world says, each of them a topic to the virtual Kafka, with a leader of its own.
 """
 
 from __future__ import annotations
@@ -40,17 +41,29 @@ class DataWriter:
 
     def write(self, collection_id: str, columns: Any, rows: pa.Table | Sequence, attempt: str) -> Future:
         if isinstance(rows, pa.Table):
-            rows = list(zip(*[column.to_pylist() for column in rows.columns], strict=True))
+            rows = changes_of(rows)
         done: Future = Future()
         if not rows:
             done.set_result([])
             return done
-        self._send(self._transport(collection_id), (attempt, tuple(rows)), done, self._deadline())
+        world = self._owner.world
+        records = [rows]
+        if world.partitions > 1 and len(rows) > 1 and world.rng.random() < 0.5:
+            at = world.rng.randrange(1, len(rows))
+            records = [rows[:at], rows[at:]]
+        self._send_all([(world.some_partition(), (attempt, tuple(each))) for each in records], collection_id, done)
         return done
 
     def write_batches(self, collection_id: str, batches: Sequence[EncodedBatch], attempt: str) -> Future:
-        """One record each; in which order they land is the broker's affair, and each is told where its own is."""
+        """One record each, all in one partition; in which order they land is the broker's affair, and each is told
+        where its own is."""
         done: Future = Future()
+        partition = self._owner.world.some_partition()
+        self._send_all([(partition, (attempt, batch.value)) for batch in batches], collection_id, done)
+        return done
+
+    def _send_all(self, records: Sequence[tuple[int, tuple]], collection_id: str, done: Future) -> None:
+        """``(partition, value)`` each; ``done`` gives a run for each, in their order."""
         runs: dict[int, Run] = {}
 
         def landed(place: int, answer: Future) -> None:
@@ -60,18 +73,17 @@ class DataWriter:
                 done.set_exception(answer.exception())
                 return
             [runs[place]] = answer.result()
-            if len(runs) == len(batches):
-                done.set_result([runs[place] for place in range(len(batches))])
+            if len(runs) == len(records):
+                done.set_result([runs[place] for place in range(len(records))])
 
-        transport, deadline = self._transport(collection_id), self._deadline()
-        for place, batch in enumerate(batches):
+        deadline = self._deadline()
+        for place, (partition, value) in enumerate(records):
             one: Future = Future()
             one.add_done_callback(partial(landed, place))
-            self._send(transport, (attempt, batch.value), one, deadline)
-        return done
+            topic = f"env.data.{collection_id}"
+            self._send((topic, partition), self._transport(partition_of(topic, partition)), value, one, deadline)
 
-    def _transport(self, collection_id: str) -> SimTransport:
-        name = f"env.data.{collection_id}"
+    def _transport(self, name: str) -> SimTransport:
         transport = self._transports.get(name)
         if transport is None:
             transport = self._transports[name] = self._owner.transport(name)
@@ -80,26 +92,39 @@ class DataWriter:
     def _deadline(self) -> int:
         return self._owner.world.schedule.now + WRITE_TIMEOUT_NS
 
-    def _send(self, transport: SimTransport, value: tuple, done: Future, deadline: int) -> None:
+    def _send(
+        self, where: tuple[str, int], transport: SimTransport, value: tuple, done: Future, deadline: int
+    ) -> None:
         def sent(answer: Future) -> None:
             if done.done():
                 return
             if answer.exception() is None:
                 offset = answer.result()
-                done.set_result([Run(transport.topic.name, 0, offset, offset + 1, value[0], len(value[1]))])
+                done.set_result([Run(*where, offset, offset + 1, value[0], len(value[1]))])
             elif self._owner.world.schedule.now >= deadline:
                 done.set_exception(Unavailable("the rows could not be written", detail="nothing happened"))
             else:
                 transport.renew()
-                self._send(transport, value, done, deadline)
+                self._send(where, transport, value, done, deadline)
 
         transport.append(value).add_done_callback(sent)
 
 
-def tuples(columns: Columns, batch: bytes, attempt: str) -> list[tuple]:
-    """The rows of a batch that ``attempt`` wrote.  Raises :class:`collection.rows.Undecodable`."""
-    table = decode(columns, [batch], [attempt]).drop_columns([DIFF])
-    return list(zip(*[column.to_pylist() for column in table.columns], strict=True))
+def partition_of(topic: str, partition: int) -> str:
+    """What the virtual Kafka calls a partition."""
+    return f"{topic}/{partition}" if partition else topic
+
+
+def changes_of(table: pa.Table) -> list[tuple[int, tuple]]:
+    """Each row with its diff, which is +1 where the table says none."""
+    diffs = table.column(DIFF).to_pylist() if DIFF in table.column_names else [1] * table.num_rows
+    values = table.drop_columns([DIFF]) if DIFF in table.column_names else table
+    return list(zip(diffs, zip(*[column.to_pylist() for column in values.columns], strict=True), strict=True))
+
+
+def tuples(columns: Columns, batch: bytes, attempt: str) -> list[tuple[int, tuple]]:
+    """The rows of a batch that ``attempt`` wrote, with their diffs.  Raises :class:`collection.rows.Undecodable`."""
+    return changes_of(decode(columns, [batch], [attempt]))
 
 
 class Answer:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from judge.checkers import (
     anomalies,
     bank,
+    counters,
     idle,
     list_append,
     once,
@@ -78,6 +79,9 @@ _JUDGES: dict[str, Callable[[list[Op], SimulatedRun], Verdict]] = {
     "register": lambda ops, run: register.check(ops, _witness(run, "register-catalog")),
     "oracle": lambda ops, run: oracle_laws.check(ops),
     "requests": lambda ops, run: requests.check(ops, _witness(run, "catalog")),
+    "transactions": lambda ops, run: list_append.check(ops, "transactions"),
+    "accounts": lambda ops, run: bank.check(ops, initial={0: bank.TOTAL}, workload="accounts"),
+    "counters": lambda ops, run: counters.check(ops),
     "sources": lambda ops, run: sources.check(ops),
     "idle": lambda ops, run: idle.check(ops),
     "poison": lambda ops, run: poison.check(ops, faults=run.faults),

@@ -1,5 +1,7 @@
 """A virtual Kafka: topics of one partition with a leader, followers' high watermark, elections and deposed leaders.
 
+(Of a topic that has several partitions each is one here: :func:`judge.simulation.data.partition_of`.)
+
 What is kept of the real thing, because the product's promises lean on it: an append is durable once it is replicated
 (``acks=all``), readers see only what is below the high watermark, a new leader has all of that and perhaps more, a
 deposed leader that its clients still reach goes on answering (reads of an old prefix, an old end offset, appends that

@@ -26,8 +26,9 @@ import sql.statements.plan_cache
 from catalog_log.image import Image
 from journal.timestamps import CatalogTs
 from sql.objects.watched import Answers, Watched, same_answers
+from sql.statements.changes import plan_change
 from sql.statements.insert import plan_insert
-from sql.statements.plans import InsertPlan, SelectPlan
+from sql.statements.plans import ChangePlan, InsertPlan, SelectPlan
 from sql.statements.select import plan_query
 from sql.syntax import statements as st
 from sql.syntax.parse import parse
@@ -43,10 +44,7 @@ class SimSelect(SelectPlan):
     text: str = ""
     named: tuple[tuple[str, str], ...] = ()
 
-    def plan_text(self, params: Sequence[object | None]) -> None:
-        """It has none: its text says it."""
-
-    def spark_sql(self, params: Sequence[object | None]) -> str:
+    def plan_text(self, params: Sequence[object | None]) -> str:
         return json.dumps([self.text, list(params), dict(self.named), len(self.columns)])
 
 
@@ -113,6 +111,22 @@ def remembered_insert(statement: Any, image: Image, names: Any, declared: Any = 
     return replace(found, catalog_ts=ts, query=None if found.query is None else replace(found.query, catalog_ts=ts))
 
 
+def remembered_change(statement: Any, image: Image, names: Any, declared: Any = None) -> ChangePlan:
+    text = _TEXTS[id(statement)]
+
+    def with_queries(plan: ChangePlan, made: Callable[[SelectPlan], SelectPlan]) -> ChangePlan:
+        return replace(plan, changes=tuple(replace(each, query=made(each.query)) for each in plan.changes))
+
+    found = _remembered(
+        lambda asked: plan_change(statement, asked, names, declared),
+        ("change", text, names.search_path),
+        image,
+        lambda plan, image: with_queries(plan, lambda query: _named(query, image, text)),
+    )
+    ts = CatalogTs(image.upper - 1)
+    return replace(with_queries(found, lambda query: replace(query, catalog_ts=ts)), catalog_ts=ts)
+
+
 def patches() -> list[Any]:
     """For :func:`judge.simulation.clock.virtual`."""
     where = sql.statements.plan_cache
@@ -124,6 +138,7 @@ def patches() -> list[Any]:
         mock.patch.object(where, "parse", parsed),
         mock.patch.object(where, "plan_query", remembered_query),
         mock.patch.object(where, "plan_insert", remembered_insert),
+        mock.patch.object(where, "plan_change", remembered_change),
         mock.patch.object(adapter.ddl_topic.messages, "parse", parsed),
         mock.patch.object(adapter.execute.plans, "parse", parsed),
         mock.patch.object(adapter.execute.planning.Planner, "run", _at_once),

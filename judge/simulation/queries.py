@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from journal.errors import InvalidUsage
+from judge.simulation import changing
 
 Rows = list[tuple]
 Inputs = Mapping[str, Rows]
@@ -84,6 +85,7 @@ VIEWS: dict[str, tuple[str, Callable[[Inputs], Rows]]] = {
     ),
     "poison_failing": ("SELECT k, 1 / (v - 7) AS q FROM poison_rows", _failing),
     "poison_ending": ("SELECT k, v FROM poison_rows WHERE v <> 13", _ending),
+    **changing.VIEWS,
 }
 """Name -> (its query in SQL, the same as a function)."""
 
@@ -95,11 +97,13 @@ TABLES = {
     "once_rows": "(id text)",
     "idle_rows": "(k bigint, v bigint)",
     "poison_rows": "(k bigint, v bigint)",
+    **changing.TABLES,
 }
 
 ONLY = {
     **dict.fromkeys(("idle_rows", "idle_sums"), "idle"),
     "messages_view": "sources",
+    **changing.ONLY,
     **dict.fromkeys(("poison_rows", "poison_spared", "poison_failing", "poison_ending"), "poison"),
 }
 """Relations that only one workload needs: the others' worlds are as they were without it."""
@@ -171,6 +175,7 @@ QUERIES: dict[str, Callable[[Inputs, Sequence[Any]], Rows]] = {
     COMPARE["poison_spared"]: lambda rows, p: _tagged(rows["poison_spared"], _grouped({"facts": rows["poison_rows"]})),
     COMPARE["poison_failing"]: lambda rows, p: _tagged(rows["poison_failing"], []),
     COMPARE["poison_ending"]: lambda rows, p: _tagged(rows["poison_ending"], []),
+    **changing.QUERIES,
 }
 
 

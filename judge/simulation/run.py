@@ -8,6 +8,7 @@ A seed and the arguments replay a run, event for event.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -17,7 +18,7 @@ from unittest import mock
 
 import catalog_log.log
 import oracle.fold
-from adapter.execute import placing
+from adapter.execute import changes, placing
 from controllers import at_work
 from controllers.storage import mover
 from journal.api import Entry
@@ -53,10 +54,12 @@ def simulate(
     bugs: frozenset[str] = frozenset(),
     workloads: Sequence[str] = EVERYDAY,
     progress: Callable[[int], None] | None = None,
+    partitions: int = 0,
 ) -> SimulatedRun:
-    """Run the world of ``seed`` for ``steps`` events with faults, then heal it and let it come to rest."""
+    """Run the world of ``seed`` for ``steps`` events with faults, then heal it and let it come to rest.  Data topics
+    have ``partitions``, or as many as the seed chooses."""
     bugs = frozenset(bugs)
-    world = World(seed, faults, bugs, tuple(workloads))
+    world = World(seed, faults, bugs, tuple(workloads), partitions=partitions)
     started = time.perf_counter()
     with inside(world):
         world.run(steps, progress)
@@ -74,8 +77,21 @@ def inside(world: World) -> AbstractContextManager[None]:
             (mover, "COLLECTION_BYTES", 1_500), (mover, "HELD_BYTES_LOW", 3_000),
         )
     ]  # fmt: skip
-    patches = [*readers, *planning.patches(), *bounds]
+    pauses = mock.patch.object(changes, "random", Pauses(world))
+    patches = [*readers, *planning.patches(), *bounds, pauses]
     return virtual(world.schedule, *patches, *planted.patches(world.bugs, world))
+
+
+class Pauses:
+    """What stands for the module ``random`` where a statement waits before it is made anew, and counts that."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def uniform(self, low: float, high: float) -> float:
+        task = asyncio.current_task()
+        self._world.tries[task] = self._world.tries.get(task, 1) + 1
+        return self._world.rng.uniform(low, high)
 
 
 def collected(world: World, seconds: float = 0.0) -> SimulatedRun:
@@ -96,5 +112,7 @@ def collected(world: World, seconds: float = 0.0) -> SimulatedRun:
             "stops": len(world.stops),
             "stopped": world.stops[:20],
             "admitted": len(world.truth),
+            "partitions": world.partitions,
+            "tries_max": max(world.tries.values(), default=1),
         },
     )  # fmt: skip

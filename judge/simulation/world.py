@@ -28,8 +28,9 @@ from controllers.protocol import ControllerState
 from journal.api import Entry
 from journal.errors import TidemarkError
 from judge.history import Event, Fault
+from judge.partitions import partitions_of
+from judge.simulation import changing, queries
 from judge.simulation import clients as work
-from judge.simulation import queries
 from judge.simulation.adapters import Adapter, LogClient
 from judge.simulation.clock import MS, S, Schedule
 from judge.simulation.controllers import CLUSTER, Compute, Storage, Subscriber, new_stepper
@@ -100,6 +101,8 @@ class World:
     adapters: int = 3
     think_ms: int = 0
     """Mean pause of a client between two operations; 0: drawn from the seed."""
+    partitions: int = 0
+    """Of each data topic; 0: as the seed chooses."""
     manual: bool = False
     """Clients begin an operation only when they are told to (:meth:`Worker.act`)."""
 
@@ -112,6 +115,7 @@ class World:
     def __post_init__(self) -> None:
         self.rng = random.Random(self.seed)
         self.schedule = Schedule()
+        self.partitions = self.partitions or partitions_of(self.seed)
         self.topics: dict[str, Topic] = {}
         self.images: dict[str, tuple[int, bytes]] = {}
         self.stores: dict[str, Store] = {}
@@ -143,6 +147,8 @@ class World:
         self.think = (self.think_ms or self.rng.choice([4, 20, 60])) * MS
         self.peeks = 0
         self.kills = 0
+        self.tries: dict[Any, int] = {}
+        """Task -> how often a statement of it was made anew."""
 
     # -- what processes ask of it
 
@@ -157,6 +163,10 @@ class World:
     def reads_much(self, view_id: str) -> bool:
         """Whether a view is made beside the ticks: a third of them, others in each environment."""
         return random.Random(f"{self.seed}/{view_id}").random() < 1 / 3
+
+    def some_partition(self) -> int:
+        """Where a record goes."""
+        return self.rng.randrange(self.partitions) if self.partitions > 1 else 0
 
     def topic(self, name: str) -> Topic:
         found = self.topics.get(name)
@@ -322,6 +332,9 @@ class World:
         for name in queries.needed(queries.VIEWS, self.workloads):
             await sql(f"CREATE MATERIALIZED VIEW {name} AS {queries.VIEWS[name][0]}")
         await sql("INSERT INTO ledger_a VALUES ($1, $2)", 0, work.TOTAL)
+        for workload in self.workloads:
+            for statement in changing.SETUP.get(workload, ()):
+                await sql(statement)
 
     # -- running it
 
@@ -406,7 +419,7 @@ class World:
         for client in self.clients:
             if client.idle:
                 client.last = list(last.get(client.workload, ()))
-                if client.workload in ("append", "bank"):
+                if client.workload in ("append", "bank", *work.CHANGES):
                     client.last = [next(c for c in client.calls if c.read) for _ in range(2)]
                 client.begin()
         self._wait_for(lambda: all(client.idle for client in self.clients), QUIET_NS)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from judge.workloads.accounts import Accounts
 from judge.workloads.anomalies import Anomalies
 from judge.workloads.api import Workload
 from judge.workloads.append import Append
 from judge.workloads.bank import Bank
 from judge.workloads.catalog_set import CatalogSet
+from judge.workloads.counters import Counters
 from judge.workloads.idle import Idle
 from judge.workloads.once import Once
 from judge.workloads.oracle import OracleLaws
@@ -14,13 +16,14 @@ from judge.workloads.poison import Poison
 from judge.workloads.register import Register
 from judge.workloads.requests import Requests
 from judge.workloads.sources import Sources
+from judge.workloads.transactions import Transactions
 from judge.workloads.views import Views
 
 WORKLOADS: dict[str, Workload] = {
     each.name: each
     for each in (
         Register(), CatalogSet(), OracleLaws(), Append(), Bank(), Views(), Once(), Requests(), Anomalies(),
-        Sources(), Idle(), Poison(),
+        Transactions(), Accounts(), Counters(), Sources(), Idle(), Poison(),
     )
 }  # fmt: skip
 

@@ -141,6 +141,40 @@ class Sql:
             raise
         return found
 
+    @contextmanager
+    def block(self, *, writes: bool) -> Iterator[Callable[..., list[tuple]]]:
+        """A transaction block: within it ``run(sql, parameters)`` gives rows, and at its end it is committed.
+
+        What fails before COMMIT certainly did not happen, and of a block that ``writes`` nothing neither did any of it.
+        What its user raises undoes it.  The connection is kept where the server only refused something.
+        """
+        connection, committing = self._connected(), False
+
+        def run(sql: str, parameters: Sequence[Any] | None = None) -> list[tuple]:
+            cursor = connection.execute(sql, parameters)
+            return cursor.fetchall() if cursor.description else []
+
+        try:
+            with _WATCHDOG.limit(connection, OP_TIMEOUT_S - CONNECT_TIMEOUT_S):
+                run("BEGIN")
+                try:
+                    yield run
+                except (psycopg.Error, Failed) as error:
+                    if isinstance(error, Failed) or not _broken(error):
+                        run("ROLLBACK")
+                    raise
+                committing = True
+                run("COMMIT")
+        except psycopg.Error as error:
+            if _broken(error):
+                self._leave()
+            raise outcome(error, write=writes and committing) from error
+        except Failed:
+            raise
+        except BaseException:
+            self._leave()
+            raise
+
     def close(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:

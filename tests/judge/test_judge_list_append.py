@@ -115,6 +115,19 @@ def test_what_says_nothing_is_unknown(text: str) -> None:
     assert check(history(text)).valid == UNDECIDED
 
 
+def test_what_was_taken_back_to_a_savepoint_is_seen_by_nobody() -> None:
+    def txn(process: int, start: int, *steps: list) -> Op:
+        return Op(start, process, "transactions", "txn", list(steps), start, start + 1, OK, list(steps))
+
+    block = txn(0, 0, ["append", "x", 1], ["undo", "x", 2], ["r", "x", [1]], ["append", "x", 3])
+    assert check([block, txn(1, 2, ["r", "x", [1, 3]])], "transactions").valid == VALID
+    seen = check([block, txn(1, 2, ["r", "x", [1, 2, 3]])], "transactions")
+    assert seen.valid == INVALID and "G1a" in seen.kinds
+    assert any("had taken back" in each.text for each in seen.anomalies)
+    own = txn(0, 0, ["append", "x", 1], ["undo", "x", 2], ["r", "x", [1, 2]])
+    assert "internal" in check([own, txn(1, 2, ["r", "x", [1]])], "transactions").kinds
+
+
 def test_other_workloads_are_not_looked_at() -> None:
     assert check(history(MUST_FAIL["lost"][0]), workload="other").valid == UNDECIDED
 

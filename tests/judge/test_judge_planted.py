@@ -17,8 +17,10 @@ from unittest.mock import MagicMock, patch
 import pytest
 from immutables import Map
 
+from adapter.execute.commits import Commits
 from adapter.execute.ddl_commit import DdlQueue
 from adapter.execute.images import Images
+from adapter.execute.inserter import Inserter
 from catalog_log import model
 from catalog_log.fold import VerdictKind, admit, fold
 from catalog_log.image import EMPTY
@@ -34,6 +36,7 @@ from controllers.waiting import Dropped, PeekQueue
 from embedded import broker as embedded_broker
 from journal import clients, topics
 from journal.api import Entry
+from journal.errors import Conflict, Indeterminate, TidemarkError
 from journal.memory import MemoryCheckpointStore, MemoryTopic, MemoryTransport
 from journal.names import TopicNames
 from journal.timestamps import TABLE, CatalogTs, DataTs
@@ -41,11 +44,13 @@ from judge.planted.__main__ import main
 from judge.planted.patching import Applied
 from judge.planted.registry import BUGS, chosen, kind_of
 from judge.simulation import bugs as simulated
+from oracle import fold as oracle_fold
 from oracle.bindings import NOTHING, BoundRuns
 from oracle.checkpoints import Checkpoints
 from oracle.client import Oracle
-from oracle.errors import SnapshotTooOld
-from oracle.model import INLINE_BYTES_MAX, CommitPart
+from oracle.conflicts import Manager
+from oracle.errors import Reason, SnapshotTooOld
+from oracle.model import INLINE_BYTES_MAX, CommitPart, KeyRange
 from schemas import codec
 from subscribers.stepper import Stepper
 from tests.adapter.world import World
@@ -231,6 +236,46 @@ def moved_early() -> object:
     return oracle.move.called
 
 
+def reads_unchecked() -> object:
+    """What a commit says of what its statement read, and when."""
+    parts: list[CommitPart] = []
+
+    async def commit_async(part: CommitPart, _upper_now: object) -> int:
+        parts.append(part)
+        return 7
+
+    inserter = SimpleNamespace(_oracle=SimpleNamespace(commit_async=commit_async), _upper_now=lambda *_: 0)
+    assert asyncio.run(Inserter._bind(inserter, [], [], 5, ["u1"])) == 7
+    return parts[0].read_ts, [each.collection for each in parts[0].reads]
+
+
+def window_as_free() -> object:
+    """Why a transaction is refused that read before anything is remembered, of all tables and of one's keys."""
+    log = Log()
+    log.write("u1", 0, 1)
+    read_ts = log.state.last_ts
+    log.write("u1", 1, 2)
+    forgetful = log.state._replace(since=log.state.last_ts, managers=Map())
+    part = CommitPart("p", read_ts=read_ts, reads=(KeyRange("u1"),))
+    manager = Manager(floor=10, last=20).check(KeyRange("u1", b"a", b"b"), 5)
+    return oracle_fold._part(forgetful, part, log.state.last_ts + 1)[1].reason, manager and manager[0]
+
+
+def unanswered_again() -> object:
+    """What the session is told of a commit of which nobody knows whether it happened."""
+
+    async def commit(*_: object) -> None:
+        raise Indeterminate("no answer")
+
+    block = SimpleNamespace(tables_read=(), read_ts=None)
+    commits = Commits(SimpleNamespace(commit=commit), None)
+    try:
+        asyncio.run(commits.commit(SimpleNamespace(transaction=block, serializable=True, written_ts=0), []))
+    except TidemarkError as error:
+        return type(error)
+    return None
+
+
 def unknown_version_skipped() -> object:
     """What this process writes, and whether it admits a newer version of it."""
     value = encode_proposal(Proposal("p", "test", 10, 20, (put(model.SETTINGS, "k", Setting("v")),)))
@@ -256,6 +301,9 @@ EFFECTS: dict[str, tuple[Callable[[], object], object, object]] = {
     "restarted_into": (restarted_into, (["u1"], True, False), ([], False, False)),
     "topic_by_name": (topic_by_name, (False, True, True), (True, False, False)),
     "moved_early": (moved_early, False, True),
+    "reads_unchecked": (reads_unchecked, (5, ["u1"]), (None, [])),
+    "window_as_free": (window_as_free, (Reason.SNAPSHOT_TOO_OLD, Reason.SNAPSHOT_TOO_OLD), (None, None)),
+    "unanswered_again": (unanswered_again, Indeterminate, Conflict),
 }  # fmt: skip
 """What to look at, what it is without the bug, and what it is with it."""
 

@@ -13,11 +13,13 @@ from concurrent.futures import ProcessPoolExecutor
 import pytest
 
 from judge.history import INVOKE, OK, operations
+from judge.partitions import partitions_of
 from judge.simulation.clients import EVERYDAY, WORKLOADS
 from judge.simulation.judging import judged_world, laws, wrong
 from judge.simulation.run import SimulatedRun, simulate
 from judge.simulation.world import NO_FAULTS
 from judge.verdict import VALID
+from oracle.records import decode_record
 
 STEPS = int(os.environ.get("TIDEMARK_JUDGE_STEPS", "1000000"))
 """Events of all worlds together: a million in everyday's tests, ten by option."""
@@ -104,6 +106,18 @@ def test_nothing_of_the_product_stays_changed() -> None:
     assert folded.Deadlines is deadlines.Deadlines
     assert plan_cache.parse is parse
     assert reads.uuid is uuid and plans.parse is parse
+
+
+def test_rows_are_on_as_many_partitions_as_the_world_has_or_its_seed_chooses() -> None:
+    for partitions in (1, 3):
+        run = simulate(2, 6_000, workloads=("once", "bank"), partitions=partitions)
+        records = [decode_record(entry.value) for entry in run.logs["oracle"]]
+        runs = [binding.run for record in records for part in record.parts for binding in part.bindings]
+        runs += [move.run for record in records for move in record.moves]
+        assert {each.partition for each in runs} == set(range(partitions))
+        assert not wrong(run)
+    assert {partitions_of(seed) for seed in range(20)} == {1, 2, 3}
+    assert simulate(2, 500).stats["partitions"] == partitions_of(2)
 
 
 @pytest.mark.parametrize("workload", sorted(WORKLOADS))

@@ -20,6 +20,7 @@ from judge.checkers import (
     anomalies,
     bank,
     catalog_set,
+    counters,
     list_append,
     once,
     oracle_laws,
@@ -29,6 +30,7 @@ from judge.checkers import (
     wgl,
 )
 from judge.history import Event, Op, operations
+from judge.judging import ONE_HAS_ALL
 from judge.live.observer import read_all, write_log
 from judge.live.worker import Config, Crew, Share, set_up
 from judge.verdict import VALID, Verdict
@@ -49,7 +51,10 @@ RUN_S = 25.0
 FINISH_S = 90.0
 WORKERS = 2
 
-MAY_FAIL = {"register": {"Conflict"}, "append": {"40001"}}
+MAY_FAIL = {
+    "register": {"Conflict"}, "append": {"40001"}, "transactions": {"40001"}, "accounts": {"40001", "Changed"},
+    "counters": {"40001"},
+}  # fmt: skip
 """What fails on a healthy cluster: whoever was second."""
 
 READS = {"names", "image", "sums", "accounts", "compare", "ids", "positions", "txn", "select", "select_index"}
@@ -59,7 +64,7 @@ TIMED_OUT = "57014"
 
 LEAST_OK = {
     "register": 100, "set": 30, "oracle": 300, "append": 10, "bank": 5, "views": 4, "once": 100, "requests": 12,
-    "anomalies": 20,
+    "anomalies": 20, "transactions": 20, "accounts": 6, "counters": 20,
 }  # fmt: skip
 """Of each, in ``RUN_S``: about a quarter of what an idle machine does."""
 
@@ -135,6 +140,9 @@ def verdicts(ops: list[Op], logs: dict[str, list[CatalogRecord]]) -> Iterator[Ve
     yield oracle_laws.check(ops)
     yield list_append.check(ops)
     yield bank.check(ops)
+    yield list_append.check(ops, "transactions")
+    yield bank.check(ops, initial=ONE_HAS_ALL, workload="accounts")
+    yield counters.check(ops)
     yield views.check(ops)
     yield once.check(ops)
     yield requests.check(ops, logs["catalog"])
