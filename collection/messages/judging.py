@@ -48,7 +48,8 @@ class Message(NamedTuple):
     key: bytes | None
     value: bytes | None
     timestamp_ms: int
-    headers: Sequence[tuple[str, bytes | None]] = ()
+    headers: Sequence[tuple[str, bytes | None]] | None = ()
+    """``None`` where they cannot be read."""
 
 
 class Keyed(NamedTuple):
@@ -124,6 +125,8 @@ class Judge:
         return Judged(rows, keyed, bad)
 
     def _one(self, message: Message) -> Cells | Keyed | BadRow:
+        if message.headers is None:
+            return BadRow("its headers have a name that is not UTF-8")
         key: Cells | BadRow = ()
         if self._key is not None:
             key = _key(self._key, self.key_columns, message.key, self._envelope)
@@ -159,7 +162,7 @@ def _key(key: Decoder, columns: Sequence[Column], given: bytes | None, envelope:
 
 
 def _headers_len(message: Message) -> int:
-    return sum(len(name) + len(value or b"") for name, value in message.headers)
+    return sum(len(name) + len(value or b"") for name, value in message.headers or ())
 
 
 def _size(cell: object) -> int:
@@ -179,7 +182,7 @@ def _headers(message: Message) -> str:
     """``[{"key": …, "value": …}, …]`` in their order; a value is text where it is text without U+0000, and otherwise
     ``{"hex": …}``."""
     found = []
-    for name, value in message.headers:
+    for name, value in message.headers or ():
         shown: object = None
         if value is not None:
             try:

@@ -24,7 +24,7 @@ from confluent_kafka import TIMESTAMP_NOT_AVAILABLE
 from confluent_kafka import Message as KafkaMessage
 
 from catalog_log.objects import Connection, Source
-from catalog_log.objects.reading import NONE
+from catalog_log.objects.reading import HEADERS, NONE
 from collection.binding import Binding, BoundRun, Run
 from collection.columns import table_from_rows
 from collection.messages import registry
@@ -67,12 +67,17 @@ class Copied:
         self._state_at: dict[int, int] | None = None
         """Up to where what is in ``_state`` was judged, of each partition that anything was judged of; ``None``: it is
         of no use."""
+        self._unbound = 0
+        """Parts that were not said to be bound.  Where there is one when it begins anew, another controller may have
+        bound those offsets, when its registry knew more."""
+        reading = item.reading
+        self._has_headers = reading is not None and HEADERS in reading.roles
 
     def record(self, message: KafkaMessage) -> Message:
         kind, ms = message.timestamp()
         return Message(
             message.partition(), message.offset(), message.key(), message.value(),
-            -1 if kind == TIMESTAMP_NOT_AVAILABLE else ms, message.headers() or (),
+            -1 if kind == TIMESTAMP_NOT_AVAILABLE else ms, _headers(message) if self._has_headers else (),
         )  # fmt: skip
 
     def begin(self, state: OracleState) -> None:
@@ -83,9 +88,10 @@ class Copied:
             return
         bound = {p: end for (t, p), end in state.bindings(self._item.progress_id).ends().items()
                  if t == self._item.topic}  # fmt: skip
-        if self._state_at == bound:
+        if self._state_at == bound and not self._unbound:
             return
         self._state_at = None
+        self._unbound = 0
         if self._state is None:
             self._state = KeyedState()
         rows = state.bindings(self._item.id).bound
@@ -105,6 +111,7 @@ class Copied:
         judged = self._judge.judge(messages)
         prepared = _prepared(item, polled, positions, pin, messages, judged)
         errors = errors_written(self._writer, item, prepared.bad, attempt)
+        self._unbound += 1
         table = self._changes(judged, prepared) if self._keyed else table_from_rows(item.stored, judged.rows)
         written = self._writer.write(item.id, item.stored, table, attempt).result(ANSWER_TIMEOUT_S)
         return prepared, CommitPart(
@@ -115,6 +122,9 @@ class Copied:
                 *(Binding(item.errors_id, run) for run in errors),
             ),
         )
+
+    def bound(self) -> None:
+        self._unbound -= 1
 
     def close(self) -> None:
         if self._state is not None:
@@ -142,6 +152,14 @@ class Copied:
                 for number in asked:
                     known[number] = registry.schema(connection, number)
             self._judge.know(registry_id, {number: known[number] for number in numbers})
+
+
+def _headers(message: KafkaMessage) -> Sequence[tuple[str, bytes | None]] | None:
+    """``None`` where one has a name that is no UTF-8."""
+    try:
+        return message.headers() or ()
+    except (UnicodeDecodeError, SystemError):  # by how the library was built
+        return None
 
 
 def _prepared(

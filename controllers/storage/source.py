@@ -400,6 +400,8 @@ class Source:
     def _await_commit(self, commit: Future, prepared: Prepared) -> None:
         """Wait for the commit.  Raises where it did not happen, or nobody knows: then we begin anew, by a barrier."""
         self.status.last_ts = commit.result(ANSWER_TIMEOUT_S)
+        assert self._taking is not None, "it has begun"
+        self._taking.bound()
         self._backoff_s = BACKOFF_FIRST_S
         self.status.commits += 1
         self.status.good_rows += prepared.good_count
@@ -414,6 +416,7 @@ class Source:
             retained = {p: self._watermarks(consumer, p) for p in added}
             first = self._first_offsets(consumer, retained)
             begin = {p: max(low, first.get(p, low)) for p, (low, _) in retained.items()}
+            begin = {p: at for p, at in begin.items() if at <= retained[p][1]}  # others are waited for
         except (KafkaException, Unavailable) as error:
             why = self._brokers.said(error) if isinstance(error, KafkaException) else error
             self.status.error = "the brokers are away" if why is None else why.message

@@ -41,6 +41,9 @@ class Taking(Protocol):
     ) -> tuple[Prepared, CommitPart]:
         """Judge a batch, write what has to be written, and say what to bind.  Rows never bound are never seen."""
 
+    def bound(self) -> None:
+        """The oldest part that was not known to be bound is."""
+
     def close(self) -> None: ...
 
 
@@ -63,6 +66,9 @@ class InPlace:
         prepared = prepare(self._item, polled, positions, pin)
         runs = errors_written(self._writer, self._item, prepared.bad, attempt)
         return prepared, CommitPart(attempt, bindings(self._item, prepared, runs))
+
+    def bound(self) -> None:
+        """It keeps no account of that."""
 
     def close(self) -> None:
         """It holds nothing."""

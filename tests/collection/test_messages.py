@@ -18,10 +18,11 @@ from collection.json_rows import BadRow
 from collection.messages.avro_types import fields_of
 from collection.messages.csv_lines import fields_in
 from collection.messages.judging import LARGE_BYTES, Judge, Judged, Keyed, Message
-from collection.rows import ROW_BYTES_MAX, encode
+from collection.rows import ROW_BYTES_MAX, decode, encode
 from schemas.avro_messages import BadSchema, read_schema
 from tests.registry import SchemaRegistry
 from tests.seeds import seed_of_commit
+from values.datatypes.registry import DATATYPES
 from values.json_values import BadValue
 
 REGISTRY = "u9"
@@ -104,6 +105,7 @@ def test_what_comes_with_a_message_is_columns() -> None:
     assert judged(of, message(b"x")).rows[0][0] is None, "a key may be missing where it is only shown"
     assert judged(of, message(b"x", timestamp_ms=1 << 62)).rows[0][4] is None
     assert why(of, b"x", key=b"\xff") == "its key: not UTF-8"
+    assert why(of, b"x", headers=None) == "its headers have a name that is not UTF-8"
     assert judged(of, message(b"x", headers=[("\0", b"1")])).rows[0][5] == '[{"key": "\ufffd", "value": "1"}]'
 
 
@@ -308,6 +310,32 @@ def test_a_row_that_is_too_large_is_a_bad_one_and_no_smaller_one_is() -> None:
         assert "bytes, at most" in why(of, each * (most + 1))
     many = source({"v": "text", "h": "jsonb"}, Format("text"), roles="vh")
     assert "bytes, at most" in why(many, b"", headers=[("a", b"\xff" * 100)] * 30_000)
+
+
+TEXTS = [
+    "infinity", "NaN", "-1.5e10", "2020-01-01", "0001-01-01 BC", "2020-01-01 10:00:00.123456+02", "epoch", "24:00",
+    "{1,2}", "{{1}}", '{"a":1}', "1 day 2 months", "t", "\\x00", "127.0.0.1/8", "294276-12-31", "10000-01-01", "1e400",
+    "99999999999999999999", "178956970 years", "", " ", "é\0", "0x10", "9999-12-31 23:59:59.9999999",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [*DATATYPES, *(f"{name}[]" for name in DATATYPES), "numeric(38,10)", "timestamptz(1)"])
+def test_any_text_of_csv_is_a_value_that_can_be_kept_or_a_reason(kind: str) -> None:
+    rng = random.Random(seed_of_commit())
+    of = source({"a": kind}, Format("csv", columns=1, delimiter="\x01"))
+    judge, lines = Judge(of), list(TEXTS)
+    for _ in range(300):
+        text = list(rng.choice(TEXTS))
+        for _ in range(rng.randrange(3)):
+            at = rng.randrange(len(text) + 1)
+            text[at : at + rng.randrange(2)] = [rng.choice('0123456789-:.,{}"\\ ae+infNT')]
+        lines.append("".join(text))
+    lines += ["{" + line + "}" for line in lines if kind.endswith("[]")]
+    found = judge.judge([message(line.encode()) for line in lines])
+    assert len(found.rows) + len(found.bad) == len(lines)
+    table = table_from_rows(of.stored, found.rows)
+    batches = list(encode(of.stored, table, "a"))
+    assert decode(of.stored, [each.value for each in batches]).num_rows == len(found.rows) > 0
 
 
 def test_any_bytes_are_a_row_or_a_reason(registry) -> None:
