@@ -44,6 +44,8 @@ class Field(NamedTuple):
     type: str
     nullable: bool
     convert: Convert
+    unit: int = 0
+    """What a value is times of what Arrow counts in, where it is a plain number; else 0."""
 
 
 def fields_of(tree: Tree) -> list[Field | str]:
@@ -63,9 +65,12 @@ def _field(name: str, tree: Tree) -> Field | str:
     try:
         nullable, inner = _without_null(tree)
         kind, convert = _scalar(inner) or _array(inner) or ("jsonb", _jsonb(inner))
+        unit = 0 if isinstance(inner, list) else _UNITS.get((inner["type"], inner.get("logicalType")), 0)
+        if kind in ("int4", "int8"):
+            unit = 1
     except BadSchema as error:
         return f"{name}: {error}"
-    return Field(name, kind, nullable, convert)
+    return Field(name, kind, nullable, convert, unit)
 
 
 def as_jsonb(tree: Tree) -> Convert:
@@ -242,6 +247,11 @@ _LOGICAL: dict[tuple[str, object], tuple[str, Convert]] = {
     ("long", "local-timestamp-millis"): ("timestamp", _moment(1000, None)),
     ("long", "local-timestamp-micros"): ("timestamp", _moment(1, None)),
 }
+
+_UNITS = {
+    ("int", "date"): 1, ("int", "time-millis"): 1000, ("long", "time-micros"): 1, ("long", "timestamp-millis"): 1000,
+    ("long", "timestamp-micros"): 1, ("long", "local-timestamp-millis"): 1000, ("long", "local-timestamp-micros"): 1,
+}  # fmt: skip
 
 
 def named(fields: Sequence[Field | str], name: str) -> Field | str | None:

@@ -14,6 +14,8 @@ from datetime import UTC, datetime, timedelta
 from itertools import chain
 from typing import NamedTuple
 
+import pyarrow as pa
+
 from catalog_log.objects import Column, Source
 from catalog_log.objects.reading import (
     BOTH,
@@ -28,6 +30,7 @@ from catalog_log.objects.reading import (
     TIMESTAMP,
     VALUE,
 )
+from collection.columns import arrow_schema, table_from_rows
 from collection.json_rows import BadRow
 from collection.messages.formats import Cells, Decoder, Writers, decoder, json_key, schema_ids
 from collection.rows import ROW_BYTES_MAX
@@ -75,6 +78,7 @@ class Judge:
         reading = source.reading
         assert reading is not None, f"{source.id} is read where it is"
         columns = list(zip(source.stored, reading.roles, strict=True))
+        self._columns = source.stored
         self.key_columns: list[Column] = [column for column, role in columns if role in (KEY, BOTH)]
         """Those of the key, in the order of the source's."""
         self.key_places = [place for place, (_, role) in enumerate(columns) if role in (KEY, BOTH)]
@@ -109,6 +113,37 @@ class Judge:
         for each in (self._value, self._key):
             if each is not None and each.registry_id == registry_id:
                 each.know(writers)
+
+    def table(self, messages: Sequence[Message]) -> tuple[pa.Table, list[BadRow]]:
+        """Under ``ENVELOPE NONE``, what :meth:`judge` gives, with the rows as a table; faster where nothing is in
+        doubt."""
+        found = self._at_once(messages)
+        if found is not None:
+            return found
+        judged = self.judge(messages)
+        return table_from_rows(self._columns, judged.rows), judged.bad
+
+    def _at_once(self, messages: Sequence[Message]) -> tuple[pa.Table, list[BadRow]] | None:
+        many = self._value.many
+        if many is None or self._key is not None or not messages:
+            return None
+        values = []
+        for each in messages:
+            value = each.value
+            if value is None or each.headers is None or len(value) + _headers_len(each) > LARGE_BYTES:
+                return None
+            values.append(value)
+        found = many(values)
+        if found is None:
+            return None
+        table, bad = found
+        if self._metadata:
+            gone = {each.index for each in bad}
+            kept = [each for index, each in enumerate(messages) if index not in gone]
+            columns = self._columns[len(self._columns) - len(self._metadata) :]
+            more = table_from_rows(columns, [tuple([of(each) for of in self._metadata]) for each in kept])
+            table = pa.Table.from_arrays([*table.columns, *more.columns], schema=arrow_schema(self._columns))
+        return table, bad
 
     def judge(self, messages: Sequence[Message]) -> Judged:
         rows: list[Cells] = []

@@ -26,9 +26,9 @@ from confluent_kafka import Message as KafkaMessage
 from catalog_log.objects import Connection, Source
 from catalog_log.objects.reading import HEADERS, NONE
 from collection.binding import Binding, BoundRun, Run
-from collection.columns import table_from_rows
+from collection.json_rows import BadRow
 from collection.messages import registry
-from collection.messages.judging import Judge, Judged, Message
+from collection.messages.judging import Judge, Keyed, Message
 from collection.rows import Undecodable
 from collection.writer import CollectionWriter
 from controllers.storage.keyed_state import Inconsistent, KeyedState
@@ -108,11 +108,15 @@ class Copied:
         item = self._item
         messages = [record for _, records in sorted(polled.items()) for _, record in records]
         self._learn(messages)
-        judged = self._judge.judge(messages)
-        prepared = _prepared(item, polled, positions, pin, messages, judged)
+        if self._keyed:
+            _, keyed, bad = self._judge.judge(messages)
+        else:
+            table, bad = self._judge.table(messages)
+        prepared = _prepared(item, polled, positions, pin, messages, bad)
         errors = errors_written(self._writer, item, prepared.bad, attempt)
         self._unbound += 1
-        table = self._changes(judged, prepared) if self._keyed else table_from_rows(item.stored, judged.rows)
+        if self._keyed:
+            table = self._changes(keyed, prepared)
         written = self._writer.write(item.id, item.stored, table, attempt).result(ANSWER_TIMEOUT_S)
         return prepared, CommitPart(
             attempt,
@@ -130,10 +134,10 @@ class Copied:
         if self._state is not None:
             self._state.close()
 
-    def _changes(self, judged: Judged, prepared: Prepared) -> pa.Table:
+    def _changes(self, keyed: Sequence[Keyed], prepared: Prepared) -> pa.Table:
         assert self._state is not None and self._state_at is not None, "it has begun"
-        hashes = self._keys.hashes(judged.keyed)
-        found = changed(self._keys, judged.keyed, hashes, self._state.get(hashes))
+        hashes = self._keys.hashes(keyed)
+        found = changed(self._keys, keyed, hashes, self._state.get(hashes))
         at, self._state_at = self._state_at, None
         self._state.put(found.puts)
         # Ahead of what is bound until the commit is: if that fails, these are not the offsets that are bound.
@@ -163,11 +167,12 @@ def _headers(message: KafkaMessage) -> Sequence[tuple[str, bytes | None]] | None
 
 
 def _prepared(
-    item: Source, polled: Polled, positions: dict[int, int], pin: str, messages: Sequence[Message], judged: Judged
+    item: Source, polled: Polled, positions: dict[int, int], pin: str, messages: Sequence[Message],
+    bad: Sequence[BadRow],
 ) -> Prepared:
     bad_in: dict[int, int] = {}
     errors: list[ERROR_ROW] = []
-    for each in judged.bad:
+    for each in bad:
         message = messages[each.index]
         bad_in[message.partition] = bad_in.get(message.partition, 0) + 1
         errors.append((each.reason, readable(message.value), item.topic, message.partition, message.offset))

@@ -62,9 +62,8 @@ def changed(keys: Keys, keyed: Sequence[Keyed], hashes: Sequence[bytes], before:
     """What ``keyed``, in this order, changes, where ``before`` is what their keys had."""
     given = [each.row for each in keyed if each.row is not None]
     rows = iter(_as_read(keys.columns, given))
-    puts: dict[bytes, Packed | None] = {}
-    for each, key in zip(keyed, hashes, strict=True):
-        puts[key] = None if each.row is None else packed(next(rows))
+    last = {key: None if each.row is None else next(rows) for each, key in zip(keyed, hashes, strict=True)}
+    puts = {key: None if row is None else packed(row) for key, row in last.items()}
     changes: list[tuple[object, ...]] = []
     diffs: list[int] = []
     for key, now in puts.items():
@@ -75,7 +74,7 @@ def changed(keys: Keys, keyed: Sequence[Keyed], hashes: Sequence[bytes], before:
             changes.append(unpacked(old))
             diffs.append(-1)
         if now is not None:
-            changes.append(unpacked(now))
+            changes.append(last[key])
             diffs.append(1)
     table = table_from_rows(keys.columns, changes)
     return Changed(table.append_column(pa.field(DIFF, pa.int64(), nullable=False), pa.array(diffs, pa.int64())), puts)
@@ -99,8 +98,16 @@ def _as_read(columns: Columns, rows: Sequence[Sequence[object]]) -> list[tuple[o
 
 
 def _cells(table: pa.Table) -> list[tuple[object, ...]]:
+    """Of each row; days and moments as the numbers that Arrow has, which it takes back as what they are."""
     table = canonical(table)
-    return list(zip(*[column.to_pylist() for column in table.columns], strict=True))
+    return list(zip(*[_plain(column).to_pylist() for column in table.columns], strict=True))
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    kind = column.type
+    if pa.types.is_timestamp(kind) or pa.types.is_date32(kind):
+        return column.cast(pa.int64() if kind.bit_width == 64 else pa.int32())
+    return column
 
 
 def _hash(key: tuple[object, ...]) -> bytes:

@@ -42,10 +42,21 @@ def message(value: bytes | None, key: bytes | None = None, **more) -> Message:
 
 
 def judged(of: Source, *messages: Message) -> Judged:
-    found = Judge(of).judge(messages)
-    table_from_rows(of.stored, found.rows)
+    judge = Judge(of)
+    found = judge.judge(messages)
+    same_at_once(judge, of, messages, found)
     table_from_rows(of.stored, [each.row for each in found.keyed if each.row is not None])
     return found
+
+
+def same_at_once(judge: Judge, of: Source, messages: Sequence[Message], found: Judged) -> None:
+    """What many messages are at once is what each is by itself."""
+    rows = table_from_rows(of.stored, found.rows)
+    if of.envelope == "none":
+        table, bad = judge.table(messages)
+        assert bad == found.bad and table.schema == rows.schema
+        for one, other in zip(table.columns, rows.columns, strict=True):
+            assert one.combine_chunks().equals(other.combine_chunks())
 
 
 def why(of: Source, value: bytes | None, **more) -> str:
@@ -338,6 +349,35 @@ def test_any_text_of_csv_is_a_value_that_can_be_kept_or_a_reason(kind: str) -> N
     assert decode(of.stored, [each.value for each in batches]).num_rows == len(found.rows) > 0
 
 
+@pytest.mark.parametrize(
+    "listed", [("id",), ("id", "name"), ("at",), ("day", "t"), ("id", "name", "at", "day", "t", "f")]
+)
+def test_many_messages_at_once_are_what_each_is_by_itself(listed, registry) -> None:
+    rng = random.Random(seed_of_commit())
+    kinds = {"id": ("int", "int4"), "name": (["null", "string"], "text"), "f": ("float", "float4"),
+             "at": ({"type": "long", "logicalType": "timestamp-millis"}, "timestamptz"),
+             "day": ({"type": "int", "logicalType": "date"}, "date"),
+             "t": (["null", {"type": "long", "logicalType": "time-micros"}], "time")}  # fmt: skip
+    schema = {"type": "record", "name": "r", "fields": [{"name": n, "type": kinds[n][0]} for n in listed]}
+    number = registry.register("t-value", schema)
+    of = source({n: kinds[n][1] for n in listed} | {"o": "int8"}, avro(schema, REGISTRY),
+                roles="v" * len(listed) + "o", not_null=listed[-1:])  # fmt: skip
+    given = {"id": lambda: rng.randrange(-5, 5), "name": lambda: rng.choice([None, "a", "é"] + ["\0"] * odd),
+             "f": lambda: rng.choice([0.5, -0.0, float("inf")]),
+             "at": lambda: rng.choice([-62_135_596_800_000, 253_402_300_799_999] + [253_402_300_800_000] * odd),
+             "day": lambda: rng.choice([-719_162, 2_932_896] + [2_932_897, -719_163] * odd),
+             "t": lambda: rng.choice([0, 86_399_999_999] + [None, -1, 86_400_000_000] * odd)}  # fmt: skip
+    judge = Judge(of)
+    judge.know(REGISTRY, {number: read_schema(json.dumps(schema))})
+    for odd in (0, 0, 0, 1, 1):
+        messages = [message(registry.encode(number, {n: given[n]() for n in listed}), offset=at) for at in range(20)]
+        found = judge.judge(messages)
+        assert odd or len(found.rows) == 20 - sum(each.reason.endswith("NOT NULL column") for each in found.bad)
+        same_at_once(judge, of, messages, found)
+        assert (judge._at_once(messages) is None) is bool(found.bad)
+    assert judge._at_once([]) is None and judge._at_once([message(None)]) is None
+
+
 def test_any_bytes_are_a_row_or_a_reason(registry) -> None:
     rng = random.Random(seed_of_commit())
     number = registry.register("t-value", ALL)
@@ -356,6 +396,7 @@ def test_any_bytes_are_a_row_or_a_reason(registry) -> None:
                 data[at : at + rng.randrange(3)] = rng.randbytes(rng.randrange(4))
             messages.append(message(bytes(data), bytes(data) if rng.random() < 0.5 else b"1"))
         found = judge.judge(messages)
+        same_at_once(judge, of, messages, found)
         assert len(found.rows) + len(found.keyed) + len(found.bad) == 1000
         rows = found.rows or [each.row for each in found.keyed if each.row is not None]
         assert sum(each.rows for each in encode(of.stored, table_from_rows(of.stored, rows), "a")) == len(rows) > 0

@@ -203,6 +203,9 @@ was made anew, or lost records that were not read yet). All but plain JSON of on
 once into a topic of Tidemark's, so that later the user's topic may lose what was read, and views need neither
 connection nor registry. It needs catalog format 8.
 
+The storage controller reads topics and asks registries for the schemas of messages; the adapter that runs `CREATE
+SOURCE` asks for the newest one. So both processes have the secrets of these connections in their places.
+
 ### A topic for a source
 
 A broker that makes topics by itself makes them with its own defaults, so make one yourself:

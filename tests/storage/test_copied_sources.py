@@ -227,11 +227,11 @@ def test_killed_again_and_again_each_key_is_what_it_was_told_last(world: Copying
                 world.send("told", *told, partition=partition)
             if round_ < 2:
                 wanted = sent - rng.randrange(1, 500)
-                eventually(lambda wanted=wanted: world.taken(source) >= wanted)
+                eventually(lambda wanted=wanted: world.taken(source) >= wanted, 120)
                 child.send_signal(signal.SIGKILL)
                 child.wait()
                 child = start(world.bootstrap, world.env)
-        eventually(lambda: world.taken(source) == sent)
+        eventually(lambda: world.taken(source) == sent, 120)
     finally:
         child.send_signal(signal.SIGKILL)
         child.wait()
