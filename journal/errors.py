@@ -39,6 +39,8 @@ class TidemarkError(Exception):
         self.hint = hint or REFUSED.get(self.sqlstate)
         self.position = position
         """1-based character position in the statement's text, as Postgres counts it; ``None`` where unknown."""
+        self.context: str | None = None
+        """Where in what is being read it happened (``COPY t, line 3``), set by whoever knows."""
 
 
 class InvalidUsage(TidemarkError):

@@ -177,6 +177,13 @@ class CatalogRelations:
         return as_types(_constants().constant(query, running or Running()), [sql_type for _, sql_type in types])
 
     @bounded
+    def of_rows(
+        self, query: Query, types: Sequence[tuple[str, SqlType]], tables: Mapping[str, pa.Table]
+    ) -> pa.Table:
+        """The rows of a query over ``tables``, relations by their ids, which no other question sees."""
+        return as_types(_constants().constant(query, Running(), tables), [sql_type for _, sql_type in types])
+
+    @bounded
     def values(self, query: Query) -> list[object]:
         """The one row of a query that reads nothing, as Python values."""
         return [column[0].as_py() for column in _constants().constant(query, Running()).columns]
@@ -323,13 +330,15 @@ class _Database:
             text = f"SELECT {wrapped} FROM ({text}) AS q({', '.join(names)})"
         return as_types(self._ask(text, running), [each.type for each in outputs])
 
-    def constant(self, query: Query, running: Running) -> pa.Table:
+    def constant(
+        self, query: Query, running: Running, tables: Mapping[str, pa.Table] | None = None
+    ) -> pa.Table:
         """Of a query whose functions the binder chose.  This database holds no relation that could be written."""
-        return self._ask(constants.text_of(query), running)
+        return self._ask(constants.text_of(query), running, tables)
 
-    def _ask(self, text: str, running: Running) -> pa.Table:
+    def _ask(self, text: str, running: Running, tables: Mapping[str, pa.Table] | None = None) -> pa.Table:
         first = "" if self._system is None else _READ_ONLY
-        return self._engine.ask(text, running, RESULT_BYTES_MAX, first)
+        return self._engine.ask(text, running, RESULT_BYTES_MAX, first, tables)
 
 
 _READ_ONLY = "BEGIN TRANSACTION READ ONLY"

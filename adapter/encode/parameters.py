@@ -155,6 +155,16 @@ def _decode_binary(oid: int, raw: bytes, number: int) -> object:
     )  # fmt: skip
 
 
+def decode_binary(oid: int, raw: bytes) -> object:
+    """A value that is no parameter's, but a field's of a row that is copied.  22P03."""
+    try:
+        return _decode_binary(oid, raw, 0)
+    except InvalidUsage as error:
+        if error.sqlstate == "22P03":
+            raise InvalidUsage("incorrect binary data format", sqlstate="22P03", detail=error.detail) from None
+        raise
+
+
 def _array(oid: int, raw: bytes, number: int) -> str:
     try:
         return text_arrays.text(oid, raw)

@@ -83,7 +83,7 @@ def _modifier(column: OutputColumn) -> int:
 # --- whole columns ---------------------------------------------------------------------------------------------------
 
 
-def _from_bytes(data: np.ndarray, width: int) -> pa.Array:
+def from_bytes(data: np.ndarray, width: int) -> pa.Array:
     """``data``'s bytes as a binary array of values of ``width`` bytes each."""
     count = data.nbytes // width
     offsets = np.arange(0, (count + 1) * width, width, dtype=np.int32)
@@ -218,7 +218,7 @@ def _number_binary(dtype: str) -> Callable[[pa.Array], pa.Array]:
     width = np.dtype(dtype).itemsize
 
     def column(array: pa.Array) -> pa.Array:
-        values = _from_bytes(array.fill_null(0).to_numpy(zero_copy_only=False).astype(dtype), width)
+        values = from_bytes(array.fill_null(0).to_numpy(zero_copy_only=False).astype(dtype), width)
         return pc.if_else(array.is_valid(), values, pa.scalar(None, pa.binary())) if array.null_count else values
 
     return column
@@ -318,19 +318,27 @@ class RowEncoder:
 
     def encode(self, batch: pa.RecordBatch) -> Iterator[tuple[bytes | memoryview, int]]:
         """The batch's rows as DataRow messages, in pieces; each with its number of rows."""
-        rows = batch.num_rows
-        step = 1
-        if rows > 1:
-            per_row = max(1, batch.nbytes // rows)
-            step = max(1, min(PIECE_ROWS_MAX, PIECE_BYTES // per_row))
-        for lower in range(0, rows, step):
-            part = batch.slice(lower, step) if rows > step else batch
+        for part in self.parts(batch):
             if not self._types:
                 yield _ROW_HEAD(b"D", 6, 0) * part.num_rows, part.num_rows
             elif part.num_rows <= FEW_ROWS:
                 yield self._few(self._arrays(part)), part.num_rows
             else:
                 yield self._many(self._arrays(part)), part.num_rows
+
+    @staticmethod
+    def parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """``batch`` in parts that are each written as one piece."""
+        rows, step = batch.num_rows, 1
+        if rows > 1:
+            per_row = max(1, batch.nbytes // rows)
+            step = max(1, min(PIECE_ROWS_MAX, PIECE_BYTES // per_row))
+        for lower in range(0, rows, step):
+            yield batch.slice(lower, step) if rows > step else batch
+
+    def written(self, batch: pa.RecordBatch) -> list[pa.Array]:
+        """The bytes of its values, column by column."""
+        return [encode(array) for array, encode in zip(self._arrays(batch), self._columns, strict=True)]
 
     def few(self, batch: pa.RecordBatch) -> bytes:
         """A batch of at most ``FEW_ROWS`` rows at once.
@@ -413,11 +421,11 @@ class RowEncoder:
             prefix = lengths.fill_null(-1) if lengths.null_count else lengths
             prefix = prefix.to_numpy(zero_copy_only=False)
             totals += np.maximum(prefix, 0)
-            parts.append(_from_bytes(prefix.astype(">i4"), 4))
+            parts.append(from_bytes(prefix.astype(">i4"), 4))
             parts.append(data.fill_null(b"") if data.null_count else data)
         head = np.empty(rows, np.dtype([("kind", "S1"), ("length", ">i4"), ("columns", ">i2")]))
         head["kind"], head["length"], head["columns"] = b"D", totals, len(arrays)
-        joined = pc.binary_join_element_wise(_from_bytes(head, head.itemsize), *parts, _EMPTY)
+        joined = pc.binary_join_element_wise(from_bytes(head, head.itemsize), *parts, _EMPTY)
         size = int(totals.sum()) + rows
         buffer = memoryview(joined.buffers()[2])
         assert joined.offset == 0 and buffer.nbytes >= size

@@ -14,9 +14,12 @@ from adapter.duck.catalog_relations import CatalogRelations
 from adapter.execute.beside import interruptible
 from adapter.execute.draws import Evaluate as Argument
 from adapter.execute.rows import Evaluate
+from catalog_log.objects import Table
+from collection.columns import sql_type
 from lower.duckdb.engine import Running
 from plan import relations as r
 from sql.statements.plans import InsertPlan, SelectPlan, Slot, row_of
+from trees.errors import unsupported
 from values.types import arrow_type
 
 VALUES_AT_ONCE_MAX = 100
@@ -55,6 +58,21 @@ class Constants:
             whole = reduce(lambda above, below: r.SetOp("union", True, above, below), (q.relation for q in queries))
             found += self._relations.constant(r.Query(whole, queries[0].names), types).to_batches()
         return found
+
+    def kept(
+        self, plan: SelectPlan, table: Table, columns: Sequence[pa.Array | pa.ChunkedArray | None]
+    ) -> list[pa.ChunkedArray]:
+        """The rows of ``table``, whose columns these are, that a query over it gives."""
+        query = plan.query(())
+        if query is None:
+            raise unsupported("this condition")
+        stored = list(columns)
+        if table.dropped:  # the others have ids
+            given = {column.id: values for column, values in zip(table.columns, columns, strict=True)}
+            nothing = [pa.nulls(len(columns[0]), arrow_type(sql_type(each.type).plain)) for each in table.stored]
+            stored = [given.get(each.id, none) for each, none in zip(table.stored, nothing, strict=True)]
+        rows = pa.table(stored, names=[each.name for each in table.stored])
+        return self._relations.of_rows(query, [(c.name, c.type) for c in plan.columns], {table.id: rows}).columns
 
     async def values(self, trees: Sequence[exp.Expression]) -> list[object]:
         """The value of each of ``trees``, in one query."""

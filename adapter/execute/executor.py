@@ -26,6 +26,7 @@ from adapter.execute.changes import Changes
 from adapter.execute.commits import Commits
 from adapter.execute.conflicting import Conflicting
 from adapter.execute.constants import Constants
+from adapter.execute.copies import Copies
 from adapter.execute.ddl_commit import Asked, DdlOutcome, DdlQueue
 from adapter.execute.ddl_statements import DdlStatements
 from adapter.execute.images import Images
@@ -107,12 +108,17 @@ class TidemarkExecutor:
             self.images, self.plans, constants, self.sequences, self.reads, self.commits, uniques, conflicting, lines
         )
         changes = Changes(self.images, self.plans, constants, self.sequences, self.reads, self.commits, uniques, lines)
+        self.copies = Copies(
+            self.images, self.plans, constants, self.sequences, self.commits, self.prepare, self.run
+        )
         variables, looks = VariableStatements(self.plans), Looks(self.images, self.plans, peeks)
         self._handlers: dict[type[st.Statement], Handler] = {
             st.Query: selects.run,
             st.Insert: inserts.run,
             st.Change: changes.run,
             st.Truncate: changes.run,
+            st.CopyFrom: self.copies.into,
+            st.CopyTo: self.copies.out,
             st.DDL: self._ddl.run,
             st.SetVariable: variables.set,
             st.ResetAll: variables.reset_all,

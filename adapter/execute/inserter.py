@@ -15,12 +15,14 @@ from functools import partial
 from itertools import chain
 from typing import Protocol
 
+import pyarrow as pa
+
 from adapter.execute.placing import FormatRaiser, Placed, carried
 from adapter.execute.rows import Rows, merged
 from adapter.execute.write_groups import WriteGroups
 from catalog_log.image import Image
 from catalog_log.log import CatalogLog
-from catalog_log.objects import Item
+from catalog_log.objects import Item, Table
 from collection.binding import Run
 from journal.aio import Bridge, to_its_end
 from journal.errors import Conflict, TidemarkError
@@ -51,7 +53,9 @@ NO_KEY = b"-"
 class Writer(Protocol):
     """``collection.writer.CollectionWriter``."""
 
-    def write(self, collection_id: str, columns, rows, attempt: str) -> Future[list[Run]]: ...
+    def write(
+        self, collection_id: str, columns, rows, attempt: str, key: bytes | None = None
+    ) -> Future[list[Run]]: ...
 
 
 class TableChanged(Conflict):
@@ -93,7 +97,8 @@ class Inserter:
         """
         reads = [*block_reads, *(name for each in entries for name in each.reads)]
         read_at = [ts for ts in (block_read_ts, *(each.read_ts for each in entries)) if ts is not None]
-        if len(entries) == 1 and not reads and not read_at and self._groups.takes(entries[0]):
+        alone = len(entries) == 1 and not reads and not read_at and not entries[0].runs
+        if alone and self._groups.takes(entries[0]):
             return await to_its_end(self._groups.commit(entries[0]))
         read = keys_read(entries, reads, block_keys)
         return await self._bind(entries, await self._place(entries), min(read_at, default=None), read)
@@ -109,7 +114,8 @@ class Inserter:
         upper = min((each.catalog_upper for each in entries), default=0)
         writes = keys_written(entries)
         for _ in range(RECOMMITS_MAX):
-            bindings = tuple(chain(*(where.bindings(of.table) for of, where in zip(entries, placed, strict=True))))
+            runs = (Placed(where.runs + of.runs).bindings(of.table) for of, where in zip(entries, placed, strict=True))
+            bindings = tuple(chain(*runs))
             part = CommitPart(
                 uuid.uuid4().hex,
                 bindings,
@@ -135,6 +141,11 @@ class Inserter:
         image = self._catalog.image
         return image.upper if image.upper > upper and all(unchanged(each, image) for each in entries) else upper
 
+    async def put(self, table: Table, rows: pa.Table, attempt: str, key: bytes) -> list[Run]:
+        """Where ``rows`` are on their topic, for a commit to come.  Raises as ``CollectionWriter.write`` does."""
+        written = await asyncio.to_thread(self._writer.write, table.id, table.columns, rows, attempt, key)
+        return await self._bridge.wait(written)
+
     def label(self, table: Item) -> str:
         """What a message calls ``table``."""
         return full_name(self._catalog.image, table)
@@ -154,7 +165,7 @@ class Inserter:
         runs, failed = [], None
         for future in asked:
             try:
-                runs.append(Placed(await self._bridge.wait(future)))
+                runs.append(Placed(tuple(await self._bridge.wait(future))))
             except TidemarkError as error:
                 failed = failed or error
         if failed is not None:

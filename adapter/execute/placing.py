@@ -55,7 +55,7 @@ class ToWrite(Protocol):
 class Placed(NamedTuple):
     """Where the rows of one entry are: on a topic, or to be carried."""
 
-    runs: Sequence[Run] = ()
+    runs: tuple[Run, ...] = ()
     inline: tuple[Inline, ...] = ()
 
     def bindings(self, table: Item) -> tuple[Binding, ...]:

@@ -141,17 +141,23 @@ def own_rows(image: Image, plan: SelectPlan, written: Sequence[Rows]) -> tuple[O
     found: dict[str, list[bytes]] = {}
     size = 0
     for entry in written:
+        if entry.runs:  # a load's, which are not here any more
+            raise _too_much(entry)
         for batch in encode(entry.columns, entry.changes, "own"):
             size += len(batch.value)
             if size > OWN_BYTES_MAX:
-                raise Rejected(
-                    f'reading "{entry.table.name}", of which the transaction block has written too much',
-                    sqlstate="54000",
-                    detail=f"at most {OWN_BYTES_MAX} bytes of rows that are not committed yet can be read",
-                    hint="COMMIT first",
-                )
+                raise _too_much(entry)
             found.setdefault(entry.table.id, []).append(batch.value)
     return tuple([Own(i, tuple(values)) for i, values in found.items()])
+
+
+def _too_much(entry: Rows) -> Rejected:
+    return Rejected(
+        f'reading "{entry.table.name}", of which the transaction block has written too much',
+        sqlstate="54000",
+        detail=f"at most {OWN_BYTES_MAX} bytes of rows that are not committed yet can be read",
+        hint="COMMIT first",
+    )
 
 
 def _misses(answer: PeekAnswer, written_ts: DataTs) -> bool:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from catalog_log.objects import Column, Item
+from collection.binding import Run
 from collection.columns import sql_type, with_diff
 from collection.keys import row_keys
 from journal.errors import InvalidUsage, Rejected
@@ -60,6 +61,8 @@ class Rows:
             (each, row_keys(each.index.id, [self.rows.column(place[name]) for name in each.stored_as]))
             for each in self.uniques
         ]
+    runs: tuple[Run, ...] = ()
+    """Where more of them are, which were written before."""
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -118,6 +121,16 @@ def rows_of_query(
 
     ``drawn`` are defaults that are another value in every row.
     """
+    return checked(plan.table, columns_of_query(plan, batches, evaluate, drawn))
+
+
+def columns_of_query(
+    plan: InsertPlan,
+    batches: Sequence[pa.RecordBatch],
+    evaluate: Evaluate,
+    drawn: Mapping[int, Sequence[Slot]] = MappingProxyType({}),
+) -> list[pa.Array | pa.ChunkedArray | None]:
+    """The columns of such rows, before anything is looked at that their table asks of them."""
     height = sum(batch.num_rows for batch in batches)
     arrays: list[pa.Array | pa.ChunkedArray | None] = [None] * len(plan.types)
     for position, index in enumerate(plan.query_columns):
@@ -132,7 +145,7 @@ def rows_of_query(
             continue
         value = slot.value if slot.tree is None else stored(evaluate([slot])[0], plan.types[index])
         arrays[index] = pa.array([value] * height, arrow_type(plan.types[index]))
-    return checked(plan.table, arrays)
+    return arrays
 
 
 def _values(slots: Sequence[Slot], kind: SqlType, evaluate: Evaluate) -> list[object]:

@@ -54,10 +54,11 @@ class Blocks:
             if prepared.kind is Kind.DDL:
                 transaction.ddl = (prepared, tuple(params))
                 return Result(prepared.tag_hint, prepared.columns)
-        elif prepared.kind in (Kind.SELECT, Kind.CHANGE, Kind.DDL):
+        elif prepared.kind in (Kind.SELECT, Kind.CHANGE, Kind.COPY_TO, Kind.DDL):
             await self.commit_deferred()
             self._check()
-        state.defers_writes = transaction.in_block or (defer and prepared.kind is Kind.INSERT) or bool(state.buffer)
+        defer = defer and prepared.kind in (Kind.INSERT, Kind.COPY_FROM)
+        state.defers_writes = transaction.in_block or defer or bool(state.buffer)
         try:
             return await self._executor.run(state, prepared, params)
         finally:

@@ -13,6 +13,10 @@ FLUSH_BYTES = 64 * 1024
 """Answers are handed to the socket at least this often; the socket's own limits then slow the session down."""
 
 
+class Ended(Exception):
+    """The session is over; what there was to say has been said."""
+
+
 class Connection(Protocol):
     """What a session needs of its socket."""
 

@@ -27,6 +27,8 @@ def error_message(error: BaseException, severity: str = "ERROR", statement_at: i
         fields["H"] = error.hint
     if error.position is not None:
         fields["P"] = str(error.position + statement_at)
+    if error.context:
+        fields["W"] = error.context
     return messages.error_response(fields)
 
 

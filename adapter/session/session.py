@@ -14,7 +14,8 @@ from dataclasses import replace
 
 from adapter.encode.parameters import decode_params
 from adapter.session.blocks import Blocks
-from adapter.session.connection import Connection, Outbox
+from adapter.session.connection import Connection, Ended, Outbox
+from adapter.session.copying import copied_in, copied_out
 from adapter.session.interruption import Interrupt, Interrupted, Interruption
 from adapter.session.named import Portals, Statements
 from adapter.session.nested import NestedStatements
@@ -22,7 +23,7 @@ from adapter.session.nested import Plan as NestedPlan
 from adapter.session.portals import Portal
 from adapter.session.replies import error_message, row_description
 from adapter.state import variables
-from adapter.state.interfaces import Executor, Kind, Notice, Outdated, Prepared, Result
+from adapter.state.interfaces import Executor, Incoming, Kind, Notice, Outdated, Outgoing, Prepared, Result
 from adapter.state.session_state import SessionState
 from adapter.wire import messages as m
 from adapter.wire.machine import Broken, Event, Input, State
@@ -40,10 +41,6 @@ EVENTS_IN_A_ROW = 64
 
 TRIES_MAX = 5
 """Times that a statement is run whose relations are replaced again and again between being prepared and being run."""
-
-
-class Ended(Exception):
-    """The session is over; what there was to say has been said."""
 
 
 class Session:
@@ -464,6 +461,8 @@ class Session:
 
     async def _stream(self, portal: Portal, rows_max: int, tag: str) -> str:
         """Send rows, as fast as the client takes them; gives the command tag."""
+        if portal.result is not None and portal.result.copy is not None:
+            return await self._copy(portal, portal.result.copy)
         if not portal.suspended:
             return tag
         told, rows = len(portal.result.notices), 0
@@ -481,6 +480,11 @@ class Session:
         for notice in portal.result.notices[told:]:
             self._notice(notice)
         return self._tag(portal, rows)
+
+    async def _copy(self, portal: Portal, copying: Incoming | Outgoing) -> str:
+        if isinstance(copying, Outgoing):
+            return await copied_out(self._out, portal.prepared, copying, portal.zone, portal.extra_digits)
+        return await copied_in(self._connection, self._out, copying, self._fatal)
 
     @staticmethod
     def _tag(portal: Portal, rows: int) -> str:

@@ -7,7 +7,7 @@ What the session promises to an executor:
 
 * calls for one :class:`~adapter.state.session_state.SessionState` never overlap; calls for different sessions do;
 * transaction statements (BEGIN, COMMIT, ROLLBACK, SAVEPOINT, SET TRANSACTION…), PREPARE, EXECUTE, DEALLOCATE, DECLARE,
-  FETCH, CLOSE, DISCARD, LISTEN and COPY never reach it: the session answers them;
+  FETCH, CLOSE, DISCARD and LISTEN never reach it: the session answers them;
 * it is not called in a failed block, for what writes in a READ ONLY block, or for DDL beside other statements of a
   block;
 * a cancel request, a statement timeout or a vanished client arrive as ``asyncio.CancelledError`` inside the call.
@@ -17,11 +17,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 import pyarrow as pa
 
 from journal.errors import InvalidUsage
+from sql.syntax.copying import CopyOptions
 from sql.syntax.statement import Kind
 from values.types import OID, SqlType
 
@@ -124,6 +125,43 @@ class Result:
     columns: tuple[OutputColumn, ...] | None = None
     batches: Iterable[pa.RecordBatch] | AsyncIterable[pa.RecordBatch] = ()
     notices: Sequence[Notice] = ()
+    copy: Incoming | Outgoing | None = None
+    """Of COPY: what is still to be done, in place of ``columns`` and ``batches``; it gives the tag."""
+
+
+class Incoming(Protocol):
+    """COPY FROM under way: whoever has it calls :meth:`take` any number of times, :meth:`done` once if nothing went
+    wrong before, and :meth:`close` whatever happened."""
+
+    binary: bool
+    columns: int
+
+    async def take(self, data: bytes) -> None:
+        """More of what the client sends, cut anywhere.  Returns once there is room for more.
+
+        Raises what is wrong with the rows that are whole by now; then nothing of it will be in the table."""
+        ...
+
+    async def done(self) -> str:
+        """All of it came.  The rows are committed, or in ``session.buffer`` where the session defers writes; gives the
+        command tag.  Cancelled as an INSERT is."""
+        ...
+
+    async def given_up(self, reason: str) -> NoReturn:
+        """The client says that there will be no more: 57014, or what is wrong with the rows that came before."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of what it holds.  Idempotent."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """COPY TO: rows, and how they are to be written."""
+
+    result: Result
+    options: CopyOptions
 
 
 class Executor(Protocol):
@@ -164,6 +202,8 @@ class Executor(Protocol):
         """Run a prepared statement.  ``params`` are Python values of the types ``prepared.param_oids`` names:
 
         bool, int, float, ``Decimal``, str, bytes, ``date``, ``datetime`` (aware, UTC, for timestamptz), or ``None``.
+
+        COPY gives a ``Result`` with ``copy``; its rows are the statement's own.
 
         INSERT: when ``session.defers_writes`` its rows are appended to ``session.buffer`` (in the executor's own form)
         and become visible at :meth:`commit`; otherwise they are committed before this returns.  So do UPDATE, DELETE

@@ -43,6 +43,8 @@ class State(StrEnum):
     EXTENDED = "extended"
     SYNCING = "syncing"
     SKIPPING = "skipping"
+    COPYING_SIMPLE = "copying_simple"
+    COPYING_EXTENDED = "copying_extended"
     CLOSED = "closed"
 
 
@@ -69,12 +71,15 @@ class Input(StrEnum):
     FLUSH = "Flush"
     SYNC = "Sync"
     FUNCTION_CALL = "FunctionCall"
-    COPY = "CopyData/CopyDone/CopyFail"
+    COPY_DATA = "CopyData"
+    COPY_DONE = "CopyDone"
+    COPY_FAIL = "CopyFail"
     TERMINATE = "Terminate"
 
     ASK_SASL = "server: ask for SASL"
     CONTINUE_SASL = "server: continue SASL"
     AUTHENTICATED = "server: authenticated"
+    COPY_IN = "server: copy in"
     DONE = "server: ready for query"
     FAILED = "server: error"
     FATAL = "server: fatal error"
@@ -89,6 +94,10 @@ class Action(StrEnum):
     NONE = "-"
 
 
+_COPY = (Input.COPY_DATA, Input.COPY_DONE, Input.COPY_FAIL)
+"""Outside of a COPY they are passed over: they were on their way when it failed."""
+
+
 def _extended(state: State) -> dict[tuple[State, Input], tuple[State, Action]]:
     table = {
         (state, given): (State.EXTENDED, Action.EMIT)
@@ -97,9 +106,24 @@ def _extended(state: State) -> dict[tuple[State, Input], tuple[State, Action]]:
     table[state, Input.QUERY] = (State.SIMPLE, Action.EMIT)
     table[state, Input.FUNCTION_CALL] = (State.SIMPLE, Action.EMIT)
     table[state, Input.SYNC] = (State.SYNCING, Action.EMIT)
-    table[state, Input.COPY] = (state, Action.DROP)
+    table |= {(state, given): (state, Action.DROP) for given in _COPY}
     table[state, Input.TERMINATE] = (State.CLOSED, Action.EMIT)
     return table
+
+
+def _copying(state: State, before: State, failed: State) -> dict[tuple[State, Input], tuple[State, Action]]:
+    """``before`` is where it was asked for.  A client that asked by an extended query has sent its Sync by then, which
+    Postgres passes over: another one comes behind CopyDone."""
+    return {
+        (before, Input.COPY_IN): (state, Action.NONE),
+        (state, Input.COPY_DATA): (state, Action.EMIT),
+        (state, Input.COPY_DONE): (before, Action.EMIT),
+        (state, Input.COPY_FAIL): (before, Action.EMIT),
+        (state, Input.FLUSH): (state, Action.DROP),
+        (state, Input.SYNC): (state, Action.DROP),
+        (state, Input.TERMINATE): (State.CLOSED, Action.EMIT),
+        (state, Input.FAILED): (failed, Action.NONE),
+    }
 
 
 def _first(state: State, **next_states: State) -> dict[tuple[State, Input], tuple[State, Action]]:
@@ -129,13 +153,15 @@ TRANSITIONS: dict[tuple[State, Input], tuple[State, Action]] = {
     (State.EXTENDED, Input.FAILED): (State.SKIPPING, Action.NONE),
     (State.SYNCING, Input.FAILED): (State.SYNCING, Action.NONE),
     (State.SYNCING, Input.DONE): (State.READY, Action.NONE),
+    **_copying(State.COPYING_SIMPLE, State.SIMPLE, State.SIMPLE),
+    **_copying(State.COPYING_EXTENDED, State.EXTENDED, State.SKIPPING),
     (State.SKIPPING, Input.SYNC): (State.SYNCING, Action.EMIT),
     (State.SKIPPING, Input.TERMINATE): (State.CLOSED, Action.EMIT),
     **{
         (State.SKIPPING, given): (State.SKIPPING, Action.DROP)
         for given in (
             Input.QUERY, Input.PARSE, Input.BIND, Input.DESCRIBE, Input.EXECUTE, Input.CLOSE, Input.FLUSH,
-            Input.FUNCTION_CALL, Input.COPY,
+            Input.FUNCTION_CALL, *_COPY,
         )
     },
     **{(state, Input.FATAL): (State.CLOSED, Action.NONE) for state in State},
@@ -145,8 +171,8 @@ TRANSITIONS: dict[tuple[State, Input], tuple[State, Action]] = {
 _INPUTS = {
     ord("Q"): Input.QUERY, ord("P"): Input.PARSE, ord("B"): Input.BIND, ord("D"): Input.DESCRIBE,
     ord("E"): Input.EXECUTE, ord("C"): Input.CLOSE, ord("H"): Input.FLUSH, ord("S"): Input.SYNC,
-    ord("X"): Input.TERMINATE, ord("F"): Input.FUNCTION_CALL, ord("d"): Input.COPY, ord("c"): Input.COPY,
-    ord("f"): Input.COPY, ord("p"): Input.SASL,
+    ord("X"): Input.TERMINATE, ord("F"): Input.FUNCTION_CALL, ord("d"): Input.COPY_DATA,
+    ord("c"): Input.COPY_DONE, ord("f"): Input.COPY_FAIL, ord("p"): Input.SASL,
 }  # fmt: skip
 
 _FIRST_INPUTS = {

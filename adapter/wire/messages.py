@@ -116,13 +116,25 @@ class FunctionCall(NamedTuple):
     pass
 
 
-class CopyMessage(NamedTuple):
-    """CopyData, CopyDone or CopyFail; we never ask for one, and outside of a COPY Postgres ignores them."""
+class CopyData(NamedTuple):
+    """A piece of what is copied, cut wherever the client liked."""
+
+    data: bytes
+
+
+class CopyDone(NamedTuple):
+    pass
+
+
+class CopyFail(NamedTuple):
+    """The client gives up, and says why."""
+
+    reason: str
 
 
 Message = (
     SslRequest | GssEncRequest | CancelRequest | Startup | SaslInitial | SaslResponse | Query | Parse | Bind | Describe
-    | Execute | Close | Flush | Sync | Terminate | FunctionCall | CopyMessage
+    | Execute | Close | Flush | Sync | Terminate | FunctionCall | CopyData | CopyDone | CopyFail
 )  # fmt: skip
 
 
@@ -298,15 +310,26 @@ def decode_function_call(_body: bytes) -> FunctionCall:
     return FunctionCall()
 
 
-def decode_copy(_body: bytes) -> CopyMessage:
-    return CopyMessage()
+def decode_copy_data(body: bytes) -> CopyData:
+    return CopyData(body)
+
+
+def decode_copy_done(body: bytes) -> CopyDone:
+    _end(body, 0)
+    return CopyDone()
+
+
+def decode_copy_fail(body: bytes) -> CopyFail:
+    reason, at = _cstring(body, 0, "reason")
+    _end(body, at)
+    return CopyFail(reason)
 
 
 DECODERS = {
     ord("Q"): decode_query, ord("P"): decode_parse, ord("B"): decode_bind, ord("D"): decode_describe,
     ord("E"): decode_execute, ord("C"): decode_close, ord("H"): decode_flush, ord("S"): decode_sync,
-    ord("X"): decode_terminate, ord("F"): decode_function_call, ord("d"): decode_copy, ord("c"): decode_copy,
-    ord("f"): decode_copy,
+    ord("X"): decode_terminate, ord("F"): decode_function_call, ord("d"): decode_copy_data,
+    ord("c"): decode_copy_done, ord("f"): decode_copy_fail,
 }  # fmt: skip
 """By type byte.  ``p`` is not here: what it holds depends on the state."""
 
@@ -371,6 +394,16 @@ def ready_for_query(status: bytes) -> bytes:
     return message(b"Z", status)
 
 
+def copy_response(kind: bytes, binary: bool, columns: int) -> bytes:
+    """CopyInResponse (``kind`` ``G``) or CopyOutResponse (``H``): the format of all, and of each column."""
+    return message(kind, bytes([binary]) + _U2.pack(columns) + _U2.pack(binary) * columns)
+
+
+def copy_data(data: bytes) -> bytes:
+    return message(b"d", data)
+
+
+COPY_DONE = message(b"c", b"")
 READY_AND_IDLE = ready_for_query(b"I")
 
 

@@ -1,5 +1,5 @@
 """Statements that are about the session itself, so that the executor never sees them: transactions, savepoints,
-DEALLOCATE, DISCARD, CLOSE, UNLISTEN; and those that are refused outright, such as COPY.
+DEALLOCATE, DISCARD, CLOSE, UNLISTEN; and those that are refused outright, such as LISTEN.
 
 Those that hold or name another statement (PREPARE, DECLARE…) are read by :mod:`sql.syntax.nested_words`.
 
@@ -127,12 +127,10 @@ class Empty(Control):
 _WORD = re.compile(r'[A-Za-z_][A-Za-z0-9_$]*|"(?:[^"]|"")+"|\S')
 
 _REFUSED = {
-    "copy": "COPY is not supported",
     "listen": "LISTEN is not supported",
     "notify": "NOTIFY is not supported",
 }
 _HINTS = {
-    "copy": "use INSERT with many rows, or a source over a Kafka topic",
     "listen": "nothing here sends notifications: read a materialized view, or its topic",
     "notify": "nothing here hears notifications: produce to a Kafka topic",
 }

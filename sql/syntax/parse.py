@@ -15,6 +15,7 @@ from sql.syntax.alter import read_alter
 from sql.syntax.changes import Delete, Truncate, Update, read_with
 from sql.syntax.connections import ValidateConnection
 from sql.syntax.control import Empty, read_control
+from sql.syntax.copying import read_copy
 from sql.syntax.create import read_create
 from sql.syntax.cursor import Cursor
 from sql.syntax.drop import Comment, Drop
@@ -46,6 +47,7 @@ _READERS: dict[str, Callable[[Cursor, str], Statement]] = {
 
 _READERS_BEHIND: dict[str, Callable[[Cursor, str], Statement]] = {
     "comment": Comment.read,
+    "copy": read_copy,
     "explain": lambda c, text: Explain.read(c, parse),
     "show": lambda c, text: read_show(c),
     "reset": lambda c, text: read_reset(c),

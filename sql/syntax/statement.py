@@ -27,6 +27,10 @@ class Kind(StrEnum):
     """Writes rows; honours ``session.defers_writes``."""
     CHANGE = "change"
     """Reads rows and writes what becomes of them: UPDATE, DELETE, TRUNCATE."""
+    COPY_FROM = "copy from"
+    """Writes rows that the client sends once it runs; honours ``session.defers_writes`` as an INSERT does."""
+    COPY_TO = "copy to"
+    """Returns rows, in a form of their own."""
     DDL = "ddl"
     """Changes the catalog."""
     SESSION = "session"
@@ -36,7 +40,7 @@ class Kind(StrEnum):
 PLANNED = (Kind.SELECT, Kind.INSERT, Kind.CHANGE)
 """What is planned on the catalog each time that it runs, and so may turn out to be something else."""
 
-WRITES = (Kind.INSERT, Kind.CHANGE, Kind.DDL)
+WRITES = (Kind.INSERT, Kind.CHANGE, Kind.COPY_FROM, Kind.DDL)
 """What a read-only transaction refuses."""
 
 

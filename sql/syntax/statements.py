@@ -48,6 +48,7 @@ from sql.syntax.control import (
     SetTransaction,
     Unlisten,
 )
+from sql.syntax.copying import Copy, CopyFrom, CopyOptions, CopyTo
 from sql.syntax.create import (
     Created,
     CreateIndex,
@@ -81,7 +82,8 @@ ALTERED: Altered = {TABLE: read_actions, SOURCE: read_reset_source, SEQUENCE: Al
 __all__ = [
     "ALTERED", "CREATED", "DDL", "KIND_WORDS", "PLANNED", "WRITES", "AddColumn", "AddIdentity", "AlterCluster",
     "AlterColumns", "AlterSequence", "Begin", "Change", "CloseCursors", "ClusterSetting", "ColumnAction", "ColumnDef",
-    "Comment", "Commit", "Control", "CreateConnection", "CreateIndex", "CreateSchema", "CreateSequence",
+    "Comment", "Commit", "Control", "Copy", "CopyFrom", "CopyOptions", "CopyTo",
+    "CreateConnection", "CreateIndex", "CreateSchema", "CreateSequence",
     "CreateSource", "CreateTable", "CreateView", "Deallocate", "Delete", "Discard", "Drop", "DropColumn",
     "DropConstraint", "DropIdentity", "DropNotNull", "Empty", "Explain", "Fetched", "FormatSpec", "Insert", "Kind",
     "Name", "Query", "Release", "Rename", "RenameColumn", "RenameSchema", "ResetAll", "ResetSource", "Rollback",

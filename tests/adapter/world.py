@@ -52,7 +52,7 @@ class Store:
         self.before_write = None
         """Called before rows are written, so that a test can slip something in between."""
 
-    def write(self, collection_id, columns, rows, attempt) -> Future:
+    def write(self, collection_id, columns, rows, attempt, key=None) -> Future:
         if self.before_write is not None:
             self.before_write()
         self.writes += 1

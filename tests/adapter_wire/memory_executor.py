@@ -15,8 +15,9 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-from adapter.state.interfaces import Kind, Notice, OutputColumn, Prepared, Result
+from adapter.state.interfaces import Kind, Notice, Outgoing, OutputColumn, Prepared, Result
 from journal.errors import InvalidUsage, Rejected
+from sql.syntax.copying import CopyOptions
 from values.types import OID, SqlType, arrow_type, parse_type
 
 SERIES_BATCH = 1000
@@ -57,6 +58,35 @@ def _understood(text: str) -> Iterator[None]:
         raise InvalidUsage(f'syntax error at or near "{text[:20]}"', sqlstate="42601", position=1) from error
 
 
+class MemoryIncoming:
+    """Lines of ``number TAB text``."""
+
+    binary, columns = False, 2
+
+    def __init__(self, executor: MemoryExecutor, session) -> None:
+        self.executor, self.session, self.defers = executor, session, session.defers_writes
+        self.data = b""
+
+    async def take(self, data: bytes) -> None:
+        self.data += data
+        if b"x\t" in self.data:
+            raise InvalidUsage("it is no number", sqlstate="22P02")
+
+    async def done(self) -> str:
+        rows = [(int(a), b) for a, b in (line.split("\t") for line in self.data.decode().splitlines())]
+        if self.defers:
+            self.session.buffer.append(rows)
+        else:
+            self.executor._commit(rows)
+        return f"COPY {len(rows)}"
+
+    async def given_up(self, reason: str):
+        raise Rejected(f"COPY from stdin failed: {reason}", sqlstate="57014")
+
+    async def close(self) -> None:
+        self.executor.copies_closed += 1
+
+
 class MemoryExecutor:
     """``table`` holds committed rows; the rest records what happened."""
 
@@ -69,6 +99,7 @@ class MemoryExecutor:
         self.cancelled = asyncio.Event()
         self.batches_made = 0
         self.batches_closed = 0
+        self.copies_closed = 0
         self.prepares = 0
         self.runs = 0
         self.commit_error: Exception | None = None
@@ -108,6 +139,10 @@ class MemoryExecutor:
             return Prepared(
                 sql, Kind.SESSION, (), (OutputColumn(text[5:], SqlType("text")),), "SHOW", ("show", text[5:])
             )
+        if lower == "copy t from stdin":
+            return Prepared(sql, Kind.COPY_FROM, (), None, "COPY FROM", ("copy from",))
+        if lower == "copy t to stdout":
+            return Prepared(sql, Kind.COPY_TO, (), None, "COPY TO", ("copy to",))
         if lower.startswith("create table"):
             return Prepared(sql, Kind.DDL, (), None, "CREATE TABLE", ("ddl", text))
         if lower in ("hang", "bug", "notice") or lower.startswith("fail "):
@@ -159,6 +194,12 @@ class MemoryExecutor:
             return Result("SET")
         if what == "show":
             return Result("SHOW", prepared.columns, [self._batch(prepared, [(session.variable(rest[0]),)])])
+        if what == "copy from":
+            return Result("COPY", copy=MemoryIncoming(self, session))
+        if what == "copy to":
+            columns = (OutputColumn("a", SqlType("int4")), OutputColumn("b", SqlType("text")))
+            batches = [self._batch(Prepared("", Kind.SELECT, (), columns, "SELECT"), self.table)]
+            return Result("COPY", copy=Outgoing(Result("SELECT", columns, batches), CopyOptions()))
         if what == "ddl":
             self.ddl.append(rest[0])
             return Result("CREATE TABLE")

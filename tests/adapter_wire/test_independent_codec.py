@@ -25,7 +25,7 @@ SQLS = st.sampled_from([
     "begin", "begin read only", "begin isolation level read committed", "commit", "rollback", "commit and chain",
     "savepoint s", "rollback to s", "release s", "set application_name = 'x'", "show application_name",
     "prepare s as select 1", "prepare s (int4) as select $1", "execute s", "execute s(7)", "deallocate s",
-    "deallocate all", "copy t from stdin",
+    "deallocate all",
     "declare c cursor for select * from series(5)", "declare c cursor with hold for select * from series(5)",
     "fetch 2 from c", "fetch all from c", "move 1 in c", "close c", "close all", "discard all", "unlisten *",
 ])  # fmt: skip

@@ -245,16 +245,106 @@ def test_notices_and_their_level(server):
         assert kinds(c.ask(f.query("notice"))) == "CZ"
 
 
-def test_copy_is_refused(server):
+DATA, DONE = f.message("d", b"1\tone\n2\ttwo\n"), f.message("c")
+
+
+def test_copy_from_in_a_simple_query(server):
     with Raw(server) as c:
-        found = error(
-            c.ask(
-                f.query("copy t from stdin"),
-            )
-        )
-        assert found["C"] == "0A000"
-        c.send(f.message("d", b"1\t2\n"), f.message("c"))  # a client that did not wait
+        c.send(f.query("copy t from stdin"))
+        assert c.message() == ("G", b"\0\0\2\0\0\0\0")
+        assert c.ask(DATA, f.FLUSH, f.SYNC, DONE)[0] == ("C", b"COPY 2\0")  # Postgres passes over the two
+        assert server.executor.table == [(1, "one"), (2, "two")]
+        assert server.executor.commits == [2] and server.executor.copies_closed == 1
+
+
+def test_copies_among_other_statements_of_a_string(server):
+    with Raw(server) as c:
+        c.send(f.query("insert into t values (0,'a'); copy t from stdin; copy t from stdin; select 1"))
+        assert kinds(c.until("G")) == "CG"
+        c.send(DATA, DONE)
+        assert kinds(c.until("G")) == "CG"
+        assert server.executor.table == []
+        assert kinds(c.ask(DATA, DONE)) == "CTDCZ"
+        assert server.executor.commits == [5]
+
+
+def test_copy_in_a_block_is_of_the_block(server):
+    with Raw(server) as c:
+        c.ask(f.query("begin"))
+        c.send(f.query("copy t from stdin"))
+        c.until("G")
+        assert c.ask(DATA, DONE)[-1] == ("Z", b"T")
+        assert server.executor.commits == []
+        c.ask(f.query("commit"))
+        assert server.executor.commits == [2]
+
+
+@pytest.mark.parametrize(("sent", "sqlstate"), [
+    (f.message("f", b"no more\0"), "57014"), (f.message("d", b"x\t1\n"), "22P02"), (f.message("f", b"no end"), "08P01"),
+])  # fmt: skip
+def test_a_copy_that_fails_leaves_nothing_and_its_data_is_passed_over(server, sent, sqlstate):
+    with Raw(server) as c:
+        c.send(f.query("copy t from stdin"))
+        c.until("G")
+        assert error(c.ask(DATA, sent, DATA, DONE))["C"] == sqlstate
         assert rows(c.ask(f.query("select 1"))) == [[b"1"]]
+        assert server.executor.table == [] and server.executor.copies_closed == 1
+
+
+def test_copy_from_in_an_extended_query(server):
+    """As libpq sends it: all up to Sync at once, and another Sync behind the end of the data."""
+    with Raw(server) as c:
+        c.send(f.parse("copy t from stdin"), f.bind(), f.describe(), f.execute(), f.SYNC)
+        assert kinds(c.until("G")) == "12nG"
+        assert kinds(c.ask(DATA, DONE, f.SYNC)) == "CZ"
+        c.send(f.parse("copy t from stdin"), f.bind(), f.describe(), f.execute(), f.SYNC)
+        c.until("G")
+        assert kinds(c.ask(DATA, f.message("d", b"x\t1\n"), DATA, DONE, f.SYNC)) == "EZ"
+        assert rows(c.ask(f.query("select 1"))) == [[b"1"]]
+        assert server.executor.commits == [2]
+
+
+def test_copy_to_is_a_message_a_row(server):
+    server.executor.table = [(1, "one"), (2, None)]
+    with Raw(server) as c:
+        messages = c.ask(f.query("copy t to stdout"))
+        assert messages[:-1] == [
+            ("H", b"\0\0\2\0\0\0\0"), ("d", b"1\tone\n"), ("d", b"2\t\\N\n"), ("c", b""), ("C", b"COPY 2\0"),
+        ]  # fmt: skip
+        extended = c.ask(f.parse("copy t to stdout"), f.bind(), f.describe(), f.execute(), f.SYNC)
+        assert kinds(extended) == "12nHddcCZ"
+
+
+def test_a_client_that_leaves_in_the_middle_of_its_rows(server):
+    for goodbye in (f.TERMINATE, b""):
+        with Raw(server) as c:
+            c.send(f.query("copy t from stdin"))
+            c.until("G")
+            c.send(DATA, goodbye)
+    with Raw(server) as c:
+        assert rows(c.ask(f.query("select 1"))) == [[b"1"]]
+        deadline = time.monotonic() + 10
+        while server.executor.copies_closed < 2 and time.monotonic() < deadline:
+            c.ask(f.query("select 1"))
+        assert server.executor.copies_closed == 2 and server.executor.table == []
+
+
+def test_another_message_among_its_rows_ends_the_connection(server):
+    with Raw(server) as c:
+        c.send(f.query("copy t from stdin"))
+        c.until("G")
+        c.send(f.query("select 1"))
+        assert error(c.rest())["C"] == "08P01"
+
+
+def test_a_cancelled_copy_is_given_up(server):
+    with Raw(server) as c:
+        c.send(f.query("copy t from stdin"))
+        c.until("G")
+        with Raw(server, start=False) as other:
+            other.send(f.cancel(*c.key))
+        assert error(c.until_ready())["C"] == "57014"
+        assert server.executor.copies_closed == 1
 
 
 def test_changed_variables_are_told(server):

@@ -36,6 +36,7 @@ another meaning. This page is made from the tables in the code (`tests/docs/test
 | `SELECT`, `VALUES`, `WITH`, `TABLE` | any query over one's own relations or over system relations, not both |
 | `[WITH …] INSERT INTO t [(…)] VALUES …` or a query | rows of a table; `RETURNING`, `ON CONFLICT`: below |
 | `UPDATE`, `DELETE`, `TRUNCATE` of a table | rows go and come in one commit: below |
+| `COPY t FROM STDIN`, `COPY t TO STDOUT`, `COPY (query) TO STDOUT` | rows in bulk, as text, CSV or binary: below |
 | `CREATE SEQUENCE`, `ALTER SEQUENCE … [RE]START`, `INCREMENT`… | `nextval` and its kin draw values: below |
 | `CREATE SCHEMA`, `TABLE`, `VIEW`, `MATERIALIZED VIEW`, `INDEX` | each one record in the catalog; `IF NOT EXISTS` |
 | `CREATE SOURCE … FROM KAFKA …` | a topic's rows; what does not fit is in `…_errors`: below |
@@ -113,6 +114,18 @@ so what is updated is the row that is there when it is committed, and every coun
 somebody wrote one of them meanwhile the statement is made anew, 64 times at most; sessions of one adapter that meet one
 row stand in line. In a block, and where several statements are sent as one, it is 40001 at the COMMIT instead. Not by
 expressions or `WHERE` behind the columns, without subqueries in SET, and not `DO UPDATE` of a table that lost columns.
+
+### COPY
+
+As in PostgreSQL 15: text, CSV and binary, the options in brackets and those of before (`COPY t FROM STDIN CSV
+HEADER`), a list of columns, `HEADER MATCH`, `FORCE_QUOTE`, `FORCE_NULL`, `FORCE_NOT_NULL`, `WHERE` of COPY FROM
+(without subqueries). Columns that are left out have their DEFAULT. What is wrong with a row is told with Postgres's
+SQLSTATE and its place (`COPY t, line 3, column a: "x"`), and then none of the rows is in the table. All of a load
+becomes visible by one commit, whatever its size, and the memory that it takes does not grow with that; in a
+transaction block it is a write of the block, of which the block reads up to 1 MiB itself. A table that is altered
+while it is being loaded takes nothing (40001). Data is UTF-8. Files and programs of the server's are nobody's here
+(42501): `\\copy` in psql reads and writes those of the client. A view is copied out by `COPY (SELECT …)`; `COPY …
+FREEZE` and COPY of a statement that writes are refused.
 
 ### Sequences
 

@@ -1,0 +1,1 @@
+"""What COPY FROM reads: bytes to columns.  Pure."""

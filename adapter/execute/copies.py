@@ -1,0 +1,116 @@
+"""COPY as a statement: what is refused of it at once, and what of it is left to be done with the client's socket."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from adapter.execute.commits import Commits
+from adapter.execute.constants import Constants
+from adapter.execute.draws import Draws
+from adapter.execute.images import Images
+from adapter.execute.loads import Load, Progress
+from adapter.execute.plans import Plans
+from adapter.execute.sequences import Sequences
+from adapter.execute.session_names import names_of
+from adapter.state.interfaces import Outgoing, Prepared, Result
+from adapter.state.session_state import SessionState
+from catalog_log.image import Image
+from journal.errors import InvalidUsage
+from sql.statements.copying import CopyPlan, check_forced, plan_copy, query_of
+from sql.statements.plan_cache import Statement
+from sql.syntax import statements as st
+from sql.syntax.statement import Kind
+from trees.errors import unsupported
+
+Prepare = Callable[[SessionState, str], Awaitable[Prepared]]
+Run = Callable[[SessionState, Prepared], Awaitable[Result]]
+
+
+class Copies:
+    """COPY statements of sessions.  ``prepare`` and ``run`` are the executor's, for the queries in them.  Lives on one
+    event loop."""
+
+    def __init__(
+        self,
+        images: Images,
+        plans: Plans,
+        constants: Constants,
+        sequences: Sequences,
+        commits: Commits,
+        prepare: Prepare,
+        run: Run,
+    ) -> None:
+        self._images, self._plans, self._constants = images, plans, constants
+        self._sequences, self._commits = sequences, commits
+        self._prepare, self._run = prepare, run
+        self._loads: set[Load] = set()
+
+    @property
+    def progress(self) -> list[Progress]:
+        """Of those that are under way."""
+        return [each.progress for each in self._loads]
+
+    async def into(
+        self, session: SessionState, prepared: Prepared, statement: Statement, params: Sequence[object | None]
+    ) -> Result:
+        """COPY FROM: what is planned takes the client's rows."""
+        parsed = statement.parsed
+        assert isinstance(parsed, st.CopyFrom)
+        _check_place(parsed)
+        names = names_of(session)
+
+        async def planned(image: Image) -> CopyPlan:
+            chars = len(statement.text)
+            return await self._plans.of_size(False, chars, plan_copy, parsed, image, names)
+
+        plan = await self._images.certain(session, planned)
+        draws = Draws(self._sequences, session)
+        load = Load(
+            session, plan, parsed.options, names.zone, draws, self._constants, self._commits, self._loads.discard
+        )
+        self._loads.add(load)
+        return Result("COPY", copy=load)
+
+    async def out(
+        self, session: SessionState, prepared: Prepared, statement: Statement, params: Sequence[object | None]
+    ) -> Result:
+        """COPY TO: a query is run, whose rows are written as the options say."""
+        parsed = statement.parsed
+        assert isinstance(parsed, st.CopyTo)
+        _check_place(parsed)
+        text = parsed.query
+        if parsed.table is not None:
+            names = names_of(session)
+
+            async def asked(image: Image) -> str:
+                return query_of(parsed, image, names)
+
+            text = await self._images.certain(session, asked)
+        try:
+            inner = await self._prepare(session, text)
+            if inner.param_oids:
+                raise InvalidUsage("there is no parameter $1", sqlstate="42P02")
+            if inner.kind is not Kind.SELECT:
+                raise unsupported("COPY of a statement that writes", "run it with RETURNING")
+            result = await self._run(session, inner)
+        except InvalidUsage as error:
+            if error.position is not None:
+                error.position = error.position + parsed.at if parsed.table is None else None
+            raise
+        check_forced(parsed.options, [column.name for column in result.columns or ()])
+        return Result("COPY", copy=Outgoing(result, parsed.options))
+
+
+def _check_place(parsed: st.Copy) -> None:
+    """42501: nobody here may reach the adapter's files and programs."""
+    if parsed.place is None:
+        return
+    hint = "COPY from stdin or to stdout; psql's \\copy reads and writes files where it runs"
+    told = "must be superuser or a member of the {} role to COPY {}"
+    if parsed.program:
+        told = told.format("pg_execute_server_program", "to or from an external program")
+    elif isinstance(parsed, st.CopyFrom):
+        told = told.format("pg_read_server_files", "from a file")
+    else:
+        told = told.format("pg_write_server_files", "to a file")
+    raise InvalidUsage(told, sqlstate="42501", hint=hint)
