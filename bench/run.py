@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench import (
+    copying,
     eight,
     executors,
     journals,
@@ -36,7 +37,7 @@ from embedded.ports import free_ports
 from embedded.stack import Settings, running
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
-GROUPS = ("journals", "statements", "sessions", "round-trips", "views", "starts")
+GROUPS = ("journals", "statements", "sessions", "copies", "round-trips", "views", "starts")
 
 
 def main(argv: list[str]) -> int:
@@ -79,6 +80,9 @@ def main(argv: list[str]) -> int:
                 if "sessions" in wanted:
                     say("sessions: 64 at once, beside Postgres")
                     measured += sessions.figures(stack.dsn(), chosen)
+    if "copies" in wanted:
+        say("copies: a million rows in, beside Postgres")
+        measured += copying.figures(chosen)
     if "round-trips" in wanted:
         say("round trips: those that a statement waits for, counted where each takes 100 ms")
         measured += round_trips.figures(chosen)
