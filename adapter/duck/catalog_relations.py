@@ -25,7 +25,7 @@ from adapter.duck.system_parts import Failed, outputs, parts_of, with_values
 from adapter.state.interfaces import OutputColumn
 from adapter.system import information_rows, tidemark_rows
 from adapter.system import rows as system_rows
-from adapter.system.live_rows import ACTIVITY
+from adapter.system.live_rows import OF_SESSIONS
 from adapter.system.macro_tables import HELPERS
 from adapter.system.rows import System
 from adapter.system.schemas import HIDDEN, SYSTEM, SYSTEM_OIDS
@@ -54,7 +54,7 @@ MEMORY_LIMIT = "512MB"
 """For one in-process database: the relations of 100,000 objects take about 200 MB."""
 
 ROWS = {
-    "pg_catalog": system_rows.ROWS | {ACTIVITY: lambda s: iter(s.live.get(ACTIVITY, ()))},
+    "pg_catalog": system_rows.ROWS | {name: lambda s, name=name: iter(s.live.get(name, ())) for name in OF_SESSIONS},
     "information_schema": information_rows.ROWS,
     "tm_catalog": tidemark_rows.ROWS,
     "tm_internal": {name: lambda s, name=name: iter(s.live.get(name, ())) for name in SYSTEM["tm_internal"]},
@@ -69,10 +69,10 @@ Live = Mapping[str, Sequence[Mapping[str, object]]]
 
 
 def reads_live(plan: SelectPlan) -> frozenset[str]:
-    """The names of the live relations that a ``catalog`` query may read: of tm_internal, and pg_stat_activity.
+    """The names of the live relations that a ``catalog`` query may read: of tm_internal, and of sessions.
 
     A name without a schema counts, whatever it will be found to mean: gathering too much is only slower."""
-    live = {*SYSTEM["tm_internal"], ACTIVITY}
+    live = {*SYSTEM["tm_internal"], *OF_SESSIONS}
     names = (table.name.lower() for table in plan.tree.find_all(exp.Table) if table.db.lower() in _LIVE_SCHEMAS)
     return live & frozenset(names)
 

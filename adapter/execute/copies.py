@@ -8,10 +8,11 @@ from adapter.execute.commits import Commits
 from adapter.execute.constants import Constants
 from adapter.execute.draws import Draws
 from adapter.execute.images import Images
-from adapter.execute.loads import Load, Progress
+from adapter.execute.loads import Load
 from adapter.execute.plans import Plans
 from adapter.execute.sequences import Sequences
 from adapter.execute.session_names import names_of
+from adapter.state.copying import Copying, CopyProgress
 from adapter.state.interfaces import Outgoing, Prepared, Result
 from adapter.state.session_state import SessionState
 from catalog_log.image import Image
@@ -43,12 +44,7 @@ class Copies:
         self._images, self._plans, self._constants = images, plans, constants
         self._sequences, self._commits = sequences, commits
         self._prepare, self._run = prepare, run
-        self._loads: set[Load] = set()
-
-    @property
-    def progress(self) -> list[Progress]:
-        """Of those that are under way."""
-        return [each.progress for each in self._loads]
+        self.copying = Copying()
 
     async def into(
         self, session: SessionState, prepared: Prepared, statement: Statement, params: Sequence[object | None]
@@ -65,11 +61,8 @@ class Copies:
 
         plan = await self._images.certain(session, planned)
         draws = Draws(self._sequences, session)
-        load = Load(
-            session, plan, parsed.options, names.zone, draws, self._constants, self._commits, self._loads.discard
-        )
-        self._loads.add(load)
-        return Result("COPY", copy=load)
+        rest = draws, self._constants, self._commits, self.copying
+        return Result("COPY", copy=Load(session, plan, parsed.options, names.zone, *rest))
 
     async def out(
         self, session: SessionState, prepared: Prepared, statement: Statement, params: Sequence[object | None]
@@ -78,14 +71,14 @@ class Copies:
         parsed = statement.parsed
         assert isinstance(parsed, st.CopyTo)
         _check_place(parsed)
-        text = parsed.query
+        text, relation_id = parsed.query, None
         if parsed.table is not None:
             names = names_of(session)
 
-            async def asked(image: Image) -> str:
+            async def asked(image: Image) -> tuple[str, str | None]:
                 return query_of(parsed, image, names)
 
-            text = await self._images.certain(session, asked)
+            text, relation_id = await self._images.certain(session, asked)
         try:
             inner = await self._prepare(session, text)
             if inner.param_oids:
@@ -98,7 +91,8 @@ class Copies:
                 error.position = error.position + parsed.at if parsed.table is None else None
             raise
         check_forced(parsed.options, [column.name for column in result.columns or ()])
-        return Result("COPY", copy=Outgoing(result, parsed.options))
+        progress = self.copying.begin(CopyProgress(session, "COPY TO", relation_id))
+        return Result("COPY", copy=Outgoing(result, parsed.options, progress, self.copying))
 
 
 def _check_place(parsed: st.Copy) -> None:

@@ -111,6 +111,7 @@ class TidemarkExecutor:
         self.copies = Copies(
             self.images, self.plans, constants, self.sequences, self.commits, self.prepare, self.run
         )
+        self.system.copying = self.copies.copying
         variables, looks = VariableStatements(self.plans), Looks(self.images, self.plans, peeks)
         self._handlers: dict[type[st.Statement], Handler] = {
             st.Query: selects.run,

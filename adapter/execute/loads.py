@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 import pyarrow as pa
@@ -27,6 +25,7 @@ from adapter.execute.commits import Commits
 from adapter.execute.constants import Constants
 from adapter.execute.draws import Draws
 from adapter.execute.rows import Rows, check_buffer, checked, columns_of_query
+from adapter.state.copying import Copying, CopyProgress
 from adapter.state.session_state import SessionState
 from collection.binding import Run, joined
 from journal.errors import InvalidUsage, Rejected
@@ -50,17 +49,6 @@ BUSY_PAUSE_S = 0.1
 """How often, and after what pause, a block is written again that finds the writer's memory full of others' rows: for
 ten seconds, in which a writer that works writes some hundred times as much as it may hold."""
 
-@dataclass
-class Progress:
-    """What ``pg_stat_progress_copy`` tells of one."""
-
-    session: SessionState
-    relation_id: str
-    command: str
-    bytes_processed: int = 0
-    rows: int = 0
-    excluded: int = 0
-    began_s: float = field(default_factory=time.monotonic)
 
 class Load:
     """One COPY FROM of a session (:class:`adapter.state.interfaces.Incoming`).  Lives on one event loop."""
@@ -74,14 +62,15 @@ class Load:
         draws: Draws,
         constants: Constants,
         commits: Commits,
-        ended: Callable[[Load], None],
+        copying: Copying,
     ) -> None:
         self.binary = options.format == BINARY
         self.columns = len(plan.columns)
-        self.progress = Progress(session, plan.table.id, "COPY FROM")
+        self._copying = copying
+        self.progress = copying.begin(CopyProgress(session, "COPY FROM", plan.table.id))
         self._session, self._plan, self._draws = session, plan, draws
         self._defers = session.defers_writes
-        self._constants, self._commits, self._ended = constants, commits, ended
+        self._constants, self._commits = constants, commits
         cells = [Cells(column, zone) for column in plan.columns]
         if self.binary:
             self._reader: Reader = BinaryRows(plan.table.name, cells)
@@ -136,7 +125,7 @@ class Load:
         self._writing.clear()
         self._held.clear()
         self._gathered.clear()
-        self._ended(self)
+        self._copying.end(self.progress)
 
     # --- blocks
 
@@ -165,7 +154,7 @@ class Load:
             self.progress.excluded += chunk.height - rows.num_rows
             if rows.num_rows:
                 self._held.append(rows)
-        self.progress.bytes_processed += len(block)
+        self.progress.bytes += len(block)
         if chunk.failed is not None:
             raise chunk.failed
         if not last or self._blocks > 1:

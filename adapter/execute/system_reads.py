@@ -14,9 +14,10 @@ from adapter.execute.planning import LONG_CHARS
 from adapter.execute.plans import Plans, announced
 from adapter.execute.results import check_result
 from adapter.execute.session_names import facts_of
+from adapter.state.copying import CopyProgress
 from adapter.state.interfaces import OutputColumn, Prepared
 from adapter.state.session_state import SessionState
-from adapter.system.live_rows import ACTIVITY, Told, rows_of
+from adapter.system.live_rows import OF_SESSIONS, Told, rows_of
 from catalog_log.image import Image
 from catalog_log.log import CatalogLog
 from catalog_log.model import NODES
@@ -46,6 +47,7 @@ class SystemReads:
         self.nodes = nodes
         self._now_ms = now_ms
         self.sessions: Callable[[], Iterable[SessionState]] = lambda: ()
+        self.copying: Iterable[CopyProgress] = ()
 
     def close(self) -> None:
         self.nodes.close()
@@ -80,11 +82,11 @@ class SystemReads:
 
     async def _live(self, image: Image, asked: frozenset[str]) -> Live:
         """What the oracle, the controllers and our own sessions say now, for tm_internal."""
-        keys = [key for key, _ in image.all(NODES)] if asked - {"sessions", ACTIVITY} else []
+        keys = [key for key, _ in image.all(NODES)] if asked - {"sessions", *OF_SESSIONS} else []
         said = await asyncio.gather(*(asyncio.to_thread(self.nodes.ask, image, key) for key in keys))
         return rows_of(
             Told(image, self._oracle.state, dict(zip(keys, said, strict=True)), tuple(self.sessions()),
-                 self._catalog.writer_id, self._now_ms())
+                 self._catalog.writer_id, self._now_ms(), tuple(self.copying))
         )  # fmt: skip
 
 

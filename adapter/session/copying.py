@@ -65,7 +65,7 @@ async def copied_out(out: Outbox, prepared: Prepared, outgoing: Outgoing, zone: 
     columns = tuple(outgoing.result.columns or ())
     writer = CopyWriter(columns, outgoing.options, zone, extra_digits)
     portal = Portal("", replace(prepared, columns=columns), (), (), zone, extra_digits)
-    count = 0
+    progress = outgoing.progress
     try:
         portal.start(outgoing.result)
         out.send(m.copy_response(b"H", writer.binary, len(columns)))
@@ -73,10 +73,12 @@ async def copied_out(out: Outbox, prepared: Prepared, outgoing: Outgoing, zone: 
             async for batch in batches:
                 for piece, rows in writer.pieces(batch):
                     out.send(piece)
-                    count += rows
+                    progress.rows += rows
+                    progress.bytes += len(piece)
                     await out.flush_if_large()
         out.send(writer.end())
         out.send(m.COPY_DONE)
     finally:
+        outgoing.copying.end(progress)
         await portal.close()
-    return f"COPY {count}"
+    return f"COPY {progress.rows}"

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, NoReturn, Protocol
 
 import pyarrow as pa
 
+from adapter.state.copying import Copying, CopyProgress
 from journal.errors import InvalidUsage
 from sql.syntax.copying import CopyOptions
 from sql.syntax.statement import Kind
@@ -162,6 +163,9 @@ class Outgoing:
 
     result: Result
     options: CopyOptions
+    progress: CopyProgress
+    """Whoever sends them says here how far that is, and ends it with ``copying``."""
+    copying: Copying
 
 
 class Executor(Protocol):

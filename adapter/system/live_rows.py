@@ -13,7 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from adapter.state.copying import CopyProgress
 from adapter.state.session_state import SessionState
+from adapter.system.rows import item_oid
 from catalog_log import model
 from catalog_log.objects import Errors, Index, Item, Maintained, MaterializedView, Relation, Source, Table
 from controllers.commands import STORAGE
@@ -26,8 +28,10 @@ Row = dict[str, object]
 
 ORACLE = "oracle"
 
-ACTIVITY = "pg_stat_activity"
-"""The one relation of pg_catalog that is live."""
+ACTIVITY, COPIES = "pg_stat_activity", "pg_stat_progress_copy"
+
+OF_SESSIONS = frozenset({ACTIVITY, COPIES})
+"""The relations of pg_catalog that are live: no controller is asked for them."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,7 @@ class Told:
     sessions: Sequence[SessionState]
     adapter: str
     at_ms: int
+    copying: Sequence[CopyProgress] = ()
 
 
 def rows_of(told: Told) -> dict[str, list[Row]]:
@@ -49,7 +54,7 @@ def rows_of(told: Told) -> dict[str, list[Row]]:
               "source_status": _source_status, "view_status": _view_status, "storage": _storage,
               "segments": _segments, "sessions": _sessions}  # fmt: skip
     found = {name: [{**row, "told_at": at} for row in make(told)] for name, make in makers.items()}
-    return found | {ACTIVITY: list(_activity(told))}
+    return found | {ACTIVITY: list(_activity(told)), COPIES: list(_copies(told))}
 
 
 def _activity(told: Told) -> Iterable[Row]:
@@ -57,6 +62,15 @@ def _activity(told: Told) -> Iterable[Row]:
     for session in told.sessions:
         yield {"pid": session.session_id, "usename": session.user, "datname": session.database,
                "application_name": session.variable("application_name"), "backend_type": "client backend"}  # fmt: skip
+
+
+def _copies(told: Told) -> Iterable[Row]:
+    """Nobody knows how much a client will send."""
+    for each in told.copying:
+        yield {"pid": each.session.session_id, "datname": each.session.database, "command": each.command,
+               "relid": 0 if each.relation_id is None else item_oid(each.relation_id), "type": "PIPE",
+               "bytes_processed": each.bytes, "bytes_total": 0, "tuples_processed": each.rows,
+               "tuples_excluded": each.excluded}  # fmt: skip
 
 
 def _controllers(told: Told) -> Iterable[Row]:

@@ -118,8 +118,8 @@ def _kept(where: str, table: Table, image: ImageLike, names: Names) -> SelectPla
     return plan
 
 
-def query_of(s: st.CopyTo, image: ImageLike, names: Names) -> str:
-    """What a table that is copied out is asked.  Raises 42P01, 42809, 42703, 42701."""
+def query_of(s: st.CopyTo, image: ImageLike, names: Names) -> tuple[str, str | None]:
+    """What a table that is copied out is asked, and its id, if it has one.  Raises 42P01, 42809, 42703, 42701."""
     assert s.table is not None
     found = find(image, names, s.table)
     if found is None:
@@ -134,8 +134,9 @@ def query_of(s: st.CopyTo, image: ImageLike, names: Names) -> str:
         chosen = [column.name for column in _chosen(s, found, s.columns)]
     else:
         chosen = list(s.columns or ())
+    item_id = found.id if isinstance(found, Item) else None
     outputs = ", ".join(map(_quoted, chosen)) or "*"
-    return f"SELECT {outputs} FROM {'.'.join(map(_quoted, s.table.parts))}"
+    return f"SELECT {outputs} FROM {'.'.join(map(_quoted, s.table.parts))}", item_id
 
 
 def _quoted(name: str) -> str:

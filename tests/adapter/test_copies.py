@@ -137,6 +137,25 @@ async def test_columns_that_are_left_out_have_their_defaults():
 
 
 @on_a_loop
+async def test_how_far_it_is(small_blocks):
+    query = "select pid, relid::regclass::text, command, type, bytes_processed > 1000, tuples_processed, "
+    query += "tuples_excluded from pg_stat_progress_copy"
+    async with serving(World()) as port:
+        async with (
+            await psycopg.AsyncConnection.connect(DSN.format(port), autocommit=True) as c,
+            await psycopg.AsyncConnection.connect(DSN.format(port), autocommit=True) as other,
+        ):
+            await c.execute("create table t (a int)")
+            async with c.cursor() as cursor, cursor.copy("copy t from stdin where a <> 7") as copy:
+                await copy.write(b"1\n7\n" * 20_000)
+                while not (found := await rows(other, query))[0][5]:
+                    pass
+                assert found[0][:5] == (c.info.backend_pid, "t", "COPY FROM", "PIPE", True)
+                assert 0 < found[0][5] == found[0][6] <= 20_000
+            assert await rows(other, query) == []
+
+
+@on_a_loop
 async def test_who_may_not():
     async with client(World(), "create table t (a int)") as c:
         await c.execute("set default_transaction_read_only = on")

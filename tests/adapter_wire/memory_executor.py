@@ -15,6 +15,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 
+from adapter.state.copying import Copying, CopyProgress
 from adapter.state.interfaces import Kind, Notice, Outgoing, OutputColumn, Prepared, Result
 from journal.errors import InvalidUsage, Rejected
 from sql.syntax.copying import CopyOptions
@@ -199,7 +200,9 @@ class MemoryExecutor:
         if what == "copy to":
             columns = (OutputColumn("a", SqlType("int4")), OutputColumn("b", SqlType("text")))
             batches = [self._batch(Prepared("", Kind.SELECT, (), columns, "SELECT"), self.table)]
-            return Result("COPY", copy=Outgoing(Result("SELECT", columns, batches), CopyOptions()))
+            copying = Copying()
+            progress = copying.begin(CopyProgress(session, "COPY TO"))
+            return Result("COPY", copy=Outgoing(Result("SELECT", columns, batches), CopyOptions(), progress, copying))
         if what == "ddl":
             self.ddl.append(rest[0])
             return Result("CREATE TABLE")

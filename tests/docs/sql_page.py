@@ -125,7 +125,7 @@ becomes visible by one commit, whatever its size, and the memory that it takes d
 transaction block it is a write of the block, of which the block reads up to 1 MiB itself. A table that is altered
 while it is being loaded takes nothing (40001). Data is UTF-8. Files and programs of the server's are nobody's here
 (42501): `\\copy` in psql reads and writes those of the client. A view is copied out by `COPY (SELECT …)`; `COPY …
-FREEZE` and COPY of a statement that writes are refused.
+FREEZE` and COPY of a statement that writes are refused. `pg_stat_progress_copy` tells how far each of an adapter's is.
 
 ### Sequences
 
