@@ -116,13 +116,12 @@ class Load:
         raise error
 
     async def close(self) -> None:
-        working, self._working = self._working, None
-        if working is not None:
-            working.cancel()
-            await asyncio.wait({working})
-        for each in self._writing:
-            each.cancel()
+        under_way = [*self._writing, *([] if self._working is None else [self._working])]
+        self._working = None
         self._writing.clear()
+        for each in under_way:
+            each.cancel()
+        await asyncio.gather(*under_way, return_exceptions=True)  # what went wrong was told, or nobody waits for it
         self._held.clear()
         self._gathered.clear()
         self._copying.end(self.progress)
