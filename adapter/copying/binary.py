@@ -43,7 +43,7 @@ class BinaryRows:
 
     def read(self, data: bytes, last: bool) -> Chunk:
         data, self._left = self._left + data if self._left else data, b""
-        values: list[list[object]] = [[] for _ in self._columns]
+        fields: list[list[bytes | None]] = [[] for _ in self._columns]
         first, at = self._number, 0
         failed: TidemarkError | None = None
         try:
@@ -52,7 +52,7 @@ class BinaryRows:
             while self._headed and not (self._ended and at == len(data)):
                 if at == len(data) and last:
                     break  # Postgres takes the end of what is sent for an end, too
-                at = self._row(data, at, last, values)
+                at = self._row(data, at, last, fields)
         except _Short:
             self._left = data[at:]
             if len(self._left) > ROW_BYTES_MAX:
@@ -62,9 +62,29 @@ class BinaryRows:
             failed = error  # of its head nothing more is said
             if self._number and not error.context:
                 failed = placed(error, self._places.line(self._number))
-        height = len(values[0]) if values else 0
-        arrays = [cells.made(column[:height]) for cells, column in zip(self._columns, values, strict=True)]
+        height = min(map(len, fields), default=0)
+        fields = [column[:height] for column in fields]
+        arrays = [cells.received_array(column) for cells, column in zip(self._columns, fields, strict=True)]
+        if any(each is None for each in arrays):
+            return self._exactly(fields, first, failed)
         return Chunk(arrays, height, lambda row: self._places.line(first + row + 1), failed)
+
+    def _exactly(self, fields: list[list[bytes | None]], first: int, failed: TidemarkError | None) -> Chunk:
+        """Row by row, up to the first that is refused."""
+        rows: list[list[object]] = []
+        for number, row in enumerate(zip(*fields, strict=True), first + 1):
+            values: list[object] = []
+            for cells, field in zip(self._columns, row, strict=True):
+                try:
+                    values.append(None if field is None else cells.received(field))
+                except InvalidUsage as error:
+                    failed = placed(error, self._places.column(number, cells.name))
+                    break
+            if len(values) < len(self._columns):
+                break
+            rows.append(values)
+        arrays = [cells.made([row[place] for row in rows]) for place, cells in enumerate(self._columns)]
+        return Chunk(arrays, len(rows), lambda row: self._places.line(first + row + 1), failed)
 
     def _head(self, data: bytes, last: bool) -> int:
         if not last and len(data) < len(SIGNATURE):
@@ -90,7 +110,7 @@ class BinaryRows:
         self._headed = True
         return 19 + length
 
-    def _row(self, data: bytes, at: int, last: bool, values: list[list[object]]) -> int:
+    def _row(self, data: bytes, at: int, last: bool, columns: list[list[bytes | None]]) -> int:
         """Read the row at ``at``; where the next one begins."""
         end = len(data)
         if self._ended:
@@ -126,14 +146,8 @@ class BinaryRows:
         self._number += 1
         if count != len(self._columns):
             raise bad_format(f"row field count is {count}, expected {len(self._columns)}")
-        row: list[object] = []
-        for place, (cells, field) in enumerate(zip(self._columns, fields, strict=True)):
-            try:
-                row.append(None if field is None else cells.received(field))
-            except InvalidUsage as error:
-                raise placed(error, self._column(place)) from None
-        for column, value in zip(values, row, strict=True):
-            column.append(value)
+        for column, field in zip(columns, fields, strict=True):
+            column.append(field)
         return at
 
     def _cut(self, last: bool, place: int) -> int:

@@ -23,7 +23,8 @@ from trees import types as t
 from values.bad_text import BadText
 from values.keeping import kept
 from values.time.zones import instant_of
-from values.types import OID, arrow_type
+from values.types import OID, SqlType, arrow_type
+from values.wire import DAYS_TO_2000, MICROS_TO_2000
 
 FEW_OF_ALL = 4
 """Where at most one value of so many is another one, each is read once."""
@@ -38,7 +39,7 @@ class Cells:
         self.kind = self._declared.plain
         self.arrow = arrow_type(self.kind)
         self._read_as = self._declared if self.kind == t.INTERVAL else self.kind
-        self._oid = OID[str(self.kind)] if self.kind.is_array else OID[self.kind.name]
+        self.oid = OID[str(self.kind)] if self.kind.is_array else OID[self.kind.name]
         self._utc = zone == "UTC"
         local = ZoneInfo(zone)
 
@@ -62,7 +63,7 @@ class Cells:
     def received(self, data: bytes) -> object:
         """The same of Postgres's binary form.  22P03."""
         try:
-            return self._kept(stored(decode_binary(self._oid, data), self.kind))
+            return self._kept(stored(decode_binary(self.oid, data), self.kind))
         except BadText as error:
             raise InvalidUsage(error.message, sqlstate=error.sqlstate) from None
 
@@ -86,6 +87,21 @@ class Cells:
         if found is not None and (self._declared != self.kind or self.kind.name in ("varchar", "bpchar")):
             found = self._limited(found)
         return self._one_by_one(texts) if found is None else found
+
+    def received_array(self, fields: list[bytes | None]) -> pa.Array | None:
+        """:meth:`array` for :meth:`received`."""
+        try:
+            found = None if self.kind.is_array else _received(fields, self.kind.name)
+        except (pa.ArrowInvalid, ValueError):
+            found = None
+        if found is not None and (self._declared != self.kind or self.kind.name in ("varchar", "bpchar")):
+            return self._limited(found)
+        if found is not None:
+            return found
+        try:
+            return self.made([None if each is None else self.received(each) for each in fields])
+        except InvalidUsage:
+            return None
 
     def _limited(self, values: pa.Array) -> pa.Array | None:
         if self.kind.name in ("varchar", "bpchar"):
@@ -239,3 +255,40 @@ _KERNELS: dict[str, Callable[[pa.Array], pa.Array | None]] = {
     "date": _dates, "timestamp": _timestamps,
 }  # fmt: skip
 """By type; of others, and where a kernel is not sure, each different text is read once."""
+
+
+_FIXED = {
+    "int2": (">i2", pa.int16()), "int4": (">i4", pa.int32()), "int8": (">i8", pa.int64()),
+    "float4": (">f4", pa.float32()), "float8": (">f8", pa.float64()),
+    "date": (">i4", pa.int32()), "timestamp": (">i8", pa.int64()), "timestamptz": (">i8", pa.int64()),
+}  # fmt: skip
+"""Of binary values that are numbers: their form there, and here."""
+
+_LAST_DAY, _LAST_MICRO = 2_932_896, 2_932_897 * 86_400_000_000 - 1
+"""Of year 9999."""
+
+
+def _received(fields: list[bytes | None], name: str) -> pa.Array | None:
+    if name in ("text", "varchar", "bpchar"):
+        found = pa.array(fields, pa.binary()).cast(pa.string())
+        if (_bytes(found) == 0).any():
+            return None
+        return _chars(found) if name == "bpchar" else found
+    if name not in _FIXED:
+        return None
+    form, kind = _FIXED[name]
+    width = np.dtype(form).itemsize
+    nulls = np.fromiter((each is None for each in fields), bool, len(fields))
+    whole = fields if not nulls.any() else [bytes(width) if each is None else each for each in fields]
+    if any(len(each) != width for each in whole):  # type: ignore[arg-type]
+        return None
+    numbers = np.frombuffer(b"".join(whole), form).astype(form[1:])  # type: ignore[arg-type]
+    if name in ("int2", "int4", "int8", "float4", "float8"):
+        return pa.array(numbers, kind, mask=nulls)
+    epoch, first, last = DAYS_TO_2000, _FIRST_DAY, _LAST_DAY
+    if name != "date":
+        epoch, first, last = MICROS_TO_2000, _FIRST_MICRO, _LAST_MICRO
+    if ((numbers < first - epoch) | (numbers > last - epoch)).any():
+        return None
+    moved = pa.array(numbers + epoch, kind, mask=nulls)
+    return moved.view(arrow_type(SqlType(name)))

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from adapter.copying import plain
 from adapter.copying.cells import Cells
 from adapter.copying.rows import Chunk, TextRows
+from adapter.encode.scalars import encoder
 from catalog_log.objects import Column
 from journal.errors import InvalidUsage
 from sql.syntax.copying import CSV, CopyOptions
@@ -139,3 +140,34 @@ def test_what_is_usual_is_not_read_one_by_one(kind, text):
     (cells,) = columns(kind)
     with patch.object(Cells, "value", side_effect=AssertionError("one by one")):
         assert len(cells.array(pa.array([text, None]))) == 2
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.one_of(st.none(), VALUES, st.binary(max_size=9)), min_size=1, max_size=6))
+def test_a_binary_column_many_at_a_time_is_what_it_is_one_by_one(kind, values):
+    (cells,) = columns(kind)
+    send = encoder(cells.kind, cells.oid, True, "UTC")
+    fields = []
+    for each in values:
+        try:
+            read = each if each is None or isinstance(each, bytes) else cells.made([cells.value(each)])
+            fields.append(send(_carried(read)) if isinstance(read, pa.Array) else read)
+        except InvalidUsage:
+            fields.append(each.encode())
+    try:
+        wanted = cells.made([None if each is None else cells.received(each) for each in fields])
+    except InvalidUsage:
+        wanted = None
+    found = cells.received_array(fields)
+    assert (found is None) == (wanted is None)
+    if wanted is not None:
+        assert found.type == wanted.type
+        assert repr(found.to_pylist()) == repr(wanted.to_pylist())
+
+
+def _carried(value: pa.Array) -> object:
+    """As encoders take it: moments as the numbers under them."""
+    under = {pa.date32(): pa.int32(), pa.list_(pa.date32()): pa.list_(pa.int32())}
+    kind = under.get(value.type, pa.int64() if pa.types.is_timestamp(value.type) else value.type)
+    return (value.cast(kind) if pa.types.is_list(kind) else value.view(kind))[0].as_py()
