@@ -23,13 +23,15 @@ from sql.binding.bind import Bound, inputs_of
 from sql.objects.called import Objects
 from sql.objects.identifiers import quoted
 from sql.objects.names import ImageLike, Names, SystemRelation, cluster_named, full_name, relation
+from sql.statements.as_of import plan_as_of
 from sql.statements.changes import plan_change
 from sql.statements.ddl import plan_ddl
 from sql.statements.insert import plan_insert
 from sql.statements.plans import SelectPlan
-from sql.statements.select import bind_select, drawn_over_rows, plan_bound, plan_select
+from sql.statements.select import bind_select, drawn_over_rows, plan_bound, plan_query, plan_select
 from sql.statements.sequence_calls import calls_in
 from sql.syntax import statements as st
+from sql.syntax.query import AsOf
 from sql.views.inlined import as_called, with_views
 from sql.views.kept_views import TEXT_ALONE, planned_query, spark_query
 from trees.budget import bounded
@@ -51,6 +53,8 @@ def explain(statement: st.Explain, image: ImageLike, names: Names, state: Oracle
     if statement.mode == "strategy":
         return Explanation(_strategy(statement, image, names))
     gear = cluster_setting(image, GEAR, cluster_named(image, names.cluster).id)
+    if isinstance(inner, st.Query) and inner.as_of is not None:
+        return _historical(statement, inner, inner.as_of, image, names, state, gear)
     if isinstance(inner, st.Query):
         over_rows = drawn_over_rows(inner.ast, image, names)
         if over_rows is not None:
@@ -87,6 +91,20 @@ def explain(statement: st.Explain, image: ImageLike, names: Names, state: Oracle
         lines = [plan.tag] + [f"  {'put' if u.diff > 0 else 'remove'} {u.collection} {u.key}" for u in plan.updates]
         return Explanation(lines + [f"  notice: {notice.message}" for notice in plan.notices])
     raise wrong_kind("this statement", "statement that can be explained")
+
+
+def _historical(
+    statement: st.Explain, inner: st.Query, said: AsOf, image: ImageLike, names: Names, state: OracleState | None,
+    gear: str,
+) -> Explanation:  # fmt: skip
+    """Of a query that says AS OF.  Its timestamp is as it was written: some are none before the query is run."""
+    plan_as_of(said, image, names)
+    plan, line = plan_query(inner, image, names), f"As of: {said.text}"
+    if statement.mode == "timestamp":
+        return Explanation([line, *_timestamp(plan, image, state)])
+    bound = bind_select(inner.ast, image, names)
+    lines, peek = _explained(plan, image, gear, () if bound is None else _planned(bound, image))
+    return Explanation([line, *lines], peek)
 
 
 def _explained(plan: SelectPlan, image: ImageLike, gear: str, planned: Sequence[str] = ()) -> Explanation:

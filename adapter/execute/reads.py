@@ -66,6 +66,12 @@ class Reads:
             transaction.keys_read.add(key)
         return answer
 
+    async def read_at(
+        self, session: SessionState, image: Image, plan: SelectPlan, params: Sequence[object | None], as_of: DataTs
+    ) -> PeekAnswer:
+        """A peek at exactly ``as_of``, which no block takes part in; see :mod:`adapter.execute.history`."""
+        return await self._peek(session, image, plan, params, as_of, only_at=True, written_ts=DataTs(0))
+
     async def _peek(
         self,
         session: SessionState,
@@ -75,9 +81,10 @@ class Reads:
         as_of: DataTs | None,
         only_at: bool = False,
         own: tuple[Own, ...] = (),
+        written_ts: DataTs | None = None,
     ) -> PeekAnswer:
         cluster = cluster_named(image, session.variable("cluster"))
-        return await self.of_cluster(session, plan, params, as_of, only_at, cluster.id, own)
+        return await self.of_cluster(session, plan, params, as_of, only_at, cluster.id, own, written_ts)
 
     async def of_cluster(
         self,
@@ -88,8 +95,11 @@ class Reads:
         only_at: bool,
         cluster_id: str,
         own: tuple[Own, ...] = (),
+        written_ts: DataTs | None = None,
     ) -> PeekAnswer:
-        """A peek of that cluster, for no block."""
+        """A peek of that cluster, for no block.  ``written_ts``: before which no answer will do, the session's own last
+        write where nothing is said."""
+        written_ts = session.written_ts if written_ts is None else written_ts
         timeout_ms = min(session.statement_timeout_ms or PEEK_TIMEOUT_MS, PEEK_TIMEOUT_MS)
         lookup = None
         if plan.lookup is not None and not own:
@@ -99,7 +109,7 @@ class Reads:
         peek = Peek("", "", plan.inputs, plan.catalog_ts, as_of, lookup, timeout_ms, only_at, own=own)
         if lookup is not None:
             answer = await self._peeks.lookup(peek, cluster_id)
-            if answer is not None and not _misses(answer, session.written_ts):
+            if answer is not None and not _misses(answer, written_ts):
                 return answer
         peek = await self._asking(peek._replace(peek_id=uuid.uuid4().hex), plan, params)
 
@@ -107,12 +117,12 @@ class Reads:
             session.notify(Notice(why, hint="tm_internal.controllers tells who answers"))
 
         answer = await self._peeks.peek(peek, cluster_id, deadline, waits)
-        if not _misses(answer, session.written_ts):
+        if not _misses(answer, written_ts):
             return answer
         # The newest timestamp of a serializable read is older than this session's own write, which is rare: the
         # controller is behind the oracle.  So it is asked again rather than every request made longer for it.
         await give_up(answer)
-        again = peek._replace(peek_id=uuid.uuid4().hex, as_of=session.written_ts)
+        again = peek._replace(peek_id=uuid.uuid4().hex, as_of=written_ts)
         return await self._peeks.peek(again, cluster_id, deadline, waits)
 
     async def _asking(self, peek: Peek, plan: SelectPlan, params: Sequence[object | None]) -> Peek:

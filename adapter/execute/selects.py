@@ -5,7 +5,7 @@
 * serializable: no barrier.  It reads the newest timestamp that is complete at the controller, on the local image; where
   that is older than its own last write it waits for that.
 
-Constants need neither.
+Constants need neither.  ``AS OF`` is read where it says, behind a barrier (:mod:`adapter.execute.history`).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from adapter.execute.constants import Constants
 from adapter.execute.draws import Draws
+from adapter.execute.history import Histories
 from adapter.execute.images import Images
 from adapter.execute.over_rows import OverRows
 from adapter.execute.plans import Plans, announced
@@ -52,10 +53,13 @@ class Selects:
         self._system = system
         self._reads = reads
         self._over_rows = OverRows(reads, constants)
+        self._histories = Histories(constants, reads)
 
     async def run(
         self, session: SessionState, prepared: Prepared, statement: Statement, params: Sequence[object | None]
     ) -> Result:
+        if statement.parsed.as_of is not None:
+            return await self._as_of(session, prepared, statement, params)
         zone = names_of(session).zone
         kept = self._plans.kept_constant(statement, session)
         if kept is not None:  # it needs neither barrier nor image
@@ -76,6 +80,20 @@ class Selects:
             return Result("SELECT", columns, await self._constant_batches(session, planned, params))
         answer = await self._reads.read(session, image, plan, params, as_of)
         return Result("SELECT", columns, promised_rows(answer, plan.columns))
+
+    async def _as_of(
+        self, session: SessionState, prepared: Prepared, statement: Statement, params: Sequence[object | None]
+    ) -> Result:
+        said = statement.parsed.as_of
+        state, image = await self._images.not_before(session)
+        planned = await self._plans.plan_as(prepared, statement, image, session)
+        check_zone(prepared, names_of(session).zone, planned.plan)
+        check_result(prepared.columns, announced(planned))
+        if planned.plan.kind == "constant":
+            await self._histories.check(session, state, image, said)
+            return Result("SELECT", prepared.columns, await self._constant_batches(session, planned, params))
+        answer = await self._histories.read(session, state, image, said, planned.plan, params)
+        return Result("SELECT", prepared.columns, promised_rows(answer, planned.plan.columns))
 
     async def _planned(
         self, session: SessionState, prepared: Prepared, statement: Statement

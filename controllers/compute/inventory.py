@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from pathlib import Path
 
 from immutables import Map
@@ -16,6 +17,7 @@ from controllers.at_work import AtWork
 from controllers.compute.core import Known
 from controllers.compute.feed import Feed
 from controllers.compute.frontiers import Frontiers
+from controllers.compute.operators.given import RESIDENT_ROWS_MAX
 from controllers.compute.relation import Relation
 from controllers.compute.running import MUCH_ROWS
 from controllers.protocol import Altered, ControllerState, Created, Dropped, Effect
@@ -143,6 +145,27 @@ class Inventory:
                     continue
                 raise
             return relation
+
+    def relation_at(self, object_id: str, as_of: DataTs, reads: ExitStack) -> Relation:
+        """The relation for a read at ``as_of``, at which it must be complete; readable there until ``reads`` ends.
+
+        Below what the relation of everybody tells apart it is one that is loaded for this read: the logs know more than
+        is held in memory for views.  Raises as :meth:`relation_through`, and 22023 where they do not either.
+        """
+        relation = self.relation_through(object_id, as_of)
+        reads.callback(relation.hold(as_of))
+        if relation.tells_apart(as_of):
+            return relation
+        item = self.item(object_id)
+        past = Relation(self._spark, object_id, item.stored, self._scratch, self._uri)
+        reads.callback(past.close)
+        self._feed.catch_up(past, item, as_of)
+        past.check_readable(as_of)
+        return past
+
+    def many(self, object_id: str) -> bool:
+        """Whether a relation that is loaded for one read would be too large for this process."""
+        return self._feed.rows(self.item(object_id)) > RESIDENT_ROWS_MAX
 
     def bring(self, relation: Relation, through: DataTs) -> None:
         """Bring ``relation``, which may be one that was outgrown meanwhile, to ``through``.  Raises likewise."""

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from concurrent.futures import TimeoutError as FutureTimeout
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
@@ -330,10 +330,14 @@ class PeekDesk:
         """The answer of DuckDB; ``None`` where Spark is to be asked, which alone decides what is an error."""
         try:
             query.rest.check()
-            relations = {i: self._inventory.relation_through(i, as_of) for i in peek.inputs}
-            if any(relation.rows > RESIDENT_ROWS_MAX for relation in relations.values()):
-                return None
-            with Sources(self._spark) as sources:
+            with ExitStack() as reads, Sources(self._spark) as sources:
+                relations: dict[str, Relation] = {}
+                for i in peek.inputs:
+                    if not self._inventory.relation_through(i, as_of).tells_apart(as_of) and self._inventory.many(i):
+                        return None
+                    relations[i] = self._inventory.relation_at(i, as_of, reads)
+                if any(relation.rows > RESIDENT_ROWS_MAX for relation in relations.values()):
+                    return None
                 tables = {
                     i: sources.present(relations[i], as_of) if own is None else relations[i].present(as_of, own)
                     for i, own in _own(peek, relations, as_of).items()
@@ -355,11 +359,12 @@ class PeekDesk:
         context = self._spark.sparkContext
         try:
             context.setJobGroup(peek.peek_id, f"peek as of {as_of}", interruptOnCancel=True)
-            with Sources(self._spark) as sources:
-                relations = {i: self._inventory.relation_through(i, as_of) for i in peek.inputs}
+            with ExitStack() as reads, Sources(self._spark) as sources:
+                relations = {i: self._inventory.relation_at(i, as_of, reads) for i in peek.inputs}
                 sought = _sought(query, relations)
                 rows = {
-                    i: self._rows(sources, each, as_of, sought.get(i, ()), peek, i) for i, each in relations.items()
+                    i: self._rows(sources, each, as_of, sought.get(i, ()), peek, i, reads)
+                    for i, each in relations.items()
                 }
                 return answered(self._spark, query.on_spark(rows), sources.large)
         except Exception as error:
@@ -375,10 +380,10 @@ class PeekDesk:
             with suppress(Py4JError, OSError):  # of a JVM that is gone: what it was asked says so
                 context.setLocalProperty("spark.jobGroup.id", None)
 
-
     def _rows(
-        self, sources: Sources, relation: Relation, as_of: DataTs, asked: Sequence[Sought], peek: Peek, name: str
-    ) -> exp.Expression:
+        self, sources: Sources, relation: Relation, as_of: DataTs, asked: Sequence[Sought], peek: Peek, name: str,
+        reads: ExitStack,
+    ) -> exp.Expression:  # fmt: skip
         while True:
             try:
                 return sources.rows(relation, as_of, asked, _own(peek, {name: relation}, as_of)[name])
@@ -386,7 +391,7 @@ class PeekDesk:
                 if not relation.superseded:
                     raise
                 # It got columns meanwhile, and another one is in its place.
-                relation = self._inventory.relation_through(relation.id, as_of)
+                relation = self._inventory.relation_at(relation.id, as_of, reads)
 
 
 def _own(peek: Peek, relations: Mapping[str, Relation], as_of: DataTs) -> dict[str, pa.Table | None]:

@@ -319,6 +319,11 @@ class Relation:
         with self._lock:
             self._horizon = DataTs(max(self._horizon, min(horizon, self._upper - 1, *self._held.values())))
 
+    def tells_apart(self, as_of: DataTs) -> bool:
+        """Whether it can be read at ``as_of``, and can be for as long as that is held (:meth:`hold`)."""
+        with self._lock:
+            return max(self._since, self._horizon) <= as_of
+
     def hold(self, ts: DataTs) -> Callable[[], None]:
         """Keep ``ts`` readable, if it is, until what this gives is called (once or more)."""
         key = object()

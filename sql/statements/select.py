@@ -43,7 +43,20 @@ def plan_query(
 ) -> SelectPlan:
     """:func:`plan_select` of what ``query`` says, which is not written out where it can be planned without."""
     plan = by_samples(query.tree, image, names, declared) if isinstance(query.tree, Unwritten) else None
-    return plan or plan_select(query.ast, image, names, declared)
+    plan = plan or plan_select(query.ast, image, names, declared)
+    return plan if query.as_of is None else historical(plan)
+
+
+def historical(plan: SelectPlan) -> SelectPlan:
+    """``plan`` for a query that says AS OF.  An index knows the last minutes alone, so none is asked.
+
+    0A000 where what it reads has no history, or where it would draw values.
+    """
+    if plan.kind == "catalog":
+        raise unsupported("AS OF of system relations", hint="tidemark log --at tells what the catalog held")
+    if plan.reads is not None or plan.draws:
+        raise unsupported("a sequence's value AS OF a timestamp", hint="read first, then draw")
+    return plan if plan.lookup is None else replace(plan, lookup=None)
 
 
 @bounded

@@ -7,16 +7,26 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from sqlglot import exp
-from sqlglot.tokens import Token
+from sqlglot.tokens import Token, TokenType
 
 from sql.syntax.cursor import Cursor, made_token
 from sql.syntax.on_conflict import OnConflict, read_conflict
+from sql.syntax.reserved import RESERVED
 from sql.syntax.returned import read_returning
 from sql.syntax.statement import Kind, Name, Statement
+from sql.syntax.to_tree import parse_tokens
 from sql.syntax.tokens import tokenize
 from sql.syntax.values_list import Cells
 from trees.errors import unsupported
 from trees.unwritten import Unwritten
+
+
+@dataclass(frozen=True)
+class AsOf:
+    """What stands behind ``AS OF``, and how it was written."""
+
+    tree: exp.Expression
+    text: str
 
 
 @dataclass(frozen=True)
@@ -26,6 +36,8 @@ class Query(Statement):
 
     tree: exp.Expression | Unwritten
     text: str
+    as_of: AsOf | None = None
+    """At which timestamp it reads; ``None``: where its session does."""
 
     @property
     def ast(self) -> exp.Expression:
@@ -34,7 +46,51 @@ class Query(Statement):
 
     @classmethod
     def read(cls, c: Cursor, text: str) -> Query:
-        return cls(c.parse_query(unwritten=True), text)
+        at = _as_of(c)
+        if at is None:
+            return cls(c.parse_query(unwritten=True), text)
+        behind = c.tokens[at + 2 :]
+        if [c.word(ahead) for ahead in range(at + 2 - c.at, at + 4 - c.at)] == ["at", "least"]:
+            raise unsupported("AS OF AT LEAST", hint="say AS OF", position=behind[0].start + 1)
+        query = Cursor(c.text, c.tokens[:at])
+        query.at = c.at
+        tree = query.parse_query(unwritten=True)
+        c.at = at + 2
+        found = parse_tokens(behind, c.text)
+        if isinstance(found, exp.Query) and not isinstance(found, exp.Subquery):
+            raise c.error("AS OF stands behind the whole query")
+        return cls(tree, text, AsOf(found, c.text[behind[0].start : behind[-1].end + 1]))
+
+
+def _as_of(c: Cursor) -> int | None:
+    """Where ``AS OF`` stands among the tokens, outside of all brackets; ``None`` where it is not said.
+
+    ``of`` is a name, too: ``a AS of, b``, ``t AS of (x, y)``, ``t AS of JOIN u``.  Behind a name there is no value.
+    """
+    depth, found = 0, None
+    for at in range(c.at, len(c.tokens)):
+        word = c.word(at - c.at)
+        depth += (word in ("(", "[")) - (word in (")", "]"))
+        if depth == 0 and word == "as" and c.word(at + 1 - c.at) == "of" and _value_at(c, at + 2):
+            found = at
+    return found
+
+
+def _value_at(c: Cursor, at: int) -> bool:
+    """Whether a value begins at that token, and neither a clause nor the names of a relation's columns."""
+    if at >= len(c.tokens):
+        return False
+    token, word = c.tokens[at], c.word(at - c.at)
+    if token.token_type == TokenType.STRING or token.token_type in (TokenType.NUMBER, TokenType.PARAMETER):
+        return True
+    if word == "(":
+        return c.word(at + 2 - c.at) not in (",", ")") or c.tokens[at + 1].token_type == TokenType.NUMBER
+    following = c.word(at + 1 - c.at)
+    return word in _VALUES or word is not None and word not in RESERVED and following in ("(", "::")
+
+
+_VALUES = frozenset("- + at case cast current_timestamp date extract interval null timestamp timestamptz".split())
+"""What values begin with besides literals and calls."""
 
 
 SYSTEM, USER = "system", "user"

@@ -229,6 +229,9 @@ class FakeInventory:
         self.table.advance(through + 1)
         return self.table
 
+    def relation_at(self, object_id, as_of, reads):
+        return self.relation_through(object_id, as_of)
+
     def frontiers(self):
         now = self.bench.now
         return SimpleNamespace(

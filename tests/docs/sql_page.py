@@ -34,6 +34,7 @@ another meaning. This page is made from the tables in the code (`tests/docs/test
 | statement | what it does here |
 |---|---|
 | `SELECT`, `VALUES`, `WITH`, `TABLE` | any query over one's own relations or over system relations, not both |
+| a query and `AS OF …` | what there was at that timestamp: below |
 | `[WITH …] INSERT INTO t [(…)] VALUES …` or a query | rows of a table; `RETURNING`, `ON CONFLICT`: below |
 | `UPDATE`, `DELETE`, `TRUNCATE` of a table | rows go and come in one commit: below |
 | `COPY t FROM STDIN`, `COPY t TO STDOUT`, `COPY (query) TO STDOUT` | rows in bulk, as text, CSV or binary: below |
@@ -75,6 +76,22 @@ now:
 *Considered* are the relation's files of settled rows, *pruned* those whose statistics say that they hold nothing of
 what the query seeks, *beside them* the changes that are not settled yet. Nothing is loaded for it, nobody is waited
 for, and parameters count as NULL.
+
+### The past
+
+    SELECT count(*) FROM orders AS OF now() - interval '2 minutes'
+    SELECT count(*) FROM orders AS OF 1764252000000
+
+`AS OF` stands behind the whole query, as in Materialize (not `AT LEAST`). A whole number is a timestamp as the system
+shows it, in milliseconds since 1970 (`EXPLAIN TIMESTAMP`, `tm_internal`); a `timestamptz`, or what is read as one by
+the session's zone, is the millisecond that it lies in. It is one value without parameters and relations. The answer is
+what a strict read at that timestamp had, rows and no others, by the columns that there are now: of columns that came
+since it has what old rows have, of a table that was not there yet nothing. No index is asked. What is not kept any more
+is 22023, and the detail says from when on there is something; a timestamp up to ten seconds ahead is waited for, and
+beyond that 22023. A materialized view can be read where it was exact, at one of its last 512 ticks and until its inputs
+changed next, and is 22023 elsewhere: read its inputs by its query. In a transaction block such a read takes no
+part: it neither decides where the block reads, nor shows what the block wrote, nor conflicts with anybody. A read of
+what its cluster does not hold in memory any more loads its relations for itself alone. System relations have no past.
 
 ### INSERT, UPDATE, DELETE, TRUNCATE
 
