@@ -1,12 +1,13 @@
-"""What the catalog keeps among its settings: which ids are given out, and what a person decides about a cluster.  Pure.
+"""What the catalog keeps among its settings: which ids are given out, and what a person decides about a cluster or
+about how a relation's rows are stored.  Pure.
 
-A cluster's setting has the key ``<name>/<cluster id>``; one that is not there has its default.  Every format of the
-catalog has settings, so that there is nothing to upgrade.
+A cluster's setting has the key ``<name>/<cluster id>``, a relation's ``<name>/<item id>``; one that is not there has
+its default.  Every format of the catalog has settings, so that there is nothing to upgrade.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from catalog_log.image import Image
@@ -26,10 +27,15 @@ CLUSTER_SETTINGS: Mapping[str, tuple[str, ...]] = {GEAR: (AUTO, PROCESS, SPARK)}
 """What each may be; the first is its default."""
 
 
+RETAIN_HISTORY = "retain_history"
+"""For how many milliseconds the history of a relation is kept, where that is not as long as of all others."""
+
+
 class Settings(Protocol):
     """Of an image, what is asked here."""
 
     def get(self, collection: str, key: str) -> Any: ...
+    def all(self, collection: str) -> Iterable[tuple[str, Any]]: ...
 
 
 def next_item_id(image: Settings) -> int:
@@ -41,6 +47,23 @@ def next_item_id(image: Settings) -> int:
 def key_of(name: str, cluster_id: str) -> str:
     """Where the setting ``name`` of a cluster is."""
     return f"{name}/{cluster_id}"
+
+
+def history_key(item_id: str) -> str:
+    """Where it is kept for how long the history of a relation is."""
+    return f"{RETAIN_HISTORY}/{item_id}"
+
+
+def kept_history(image: Settings) -> dict[str, int]:
+    """The milliseconds of history that relations keep which say so, by their ids."""
+    prefix = history_key("")
+    found = {key.removeprefix(prefix): each.value for key, each in image.all(SETTINGS) if key.startswith(prefix)}
+    return {item_id: int(value) for item_id, value in found.items() if value.isdigit()}
+
+
+def keys_of_relation(item_id: str) -> tuple[str, ...]:
+    """Of all settings that a relation may have."""
+    return (history_key(item_id),)
 
 
 def cluster_of_key(key: str) -> str | None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 
 from collection.binding import Move
@@ -34,9 +34,10 @@ from journal.topics import verify_journal
 from oracle.checkpoints import CHECKPOINT_POLICY, CheckpointPolicy, Checkpoints, open_recovered
 from oracle.fold import fold
 from oracle.image import dump, load
-from oracle.lanes import Commit, fence_record, make_lanes, move_weight, part_weight
+from oracle.lanes import Commit, Compaction, fence_record, make_lanes, move_weight, part_weight
 from oracle.model import CommitPart, Kind, Outcome, Stamp, check_move, check_name, check_part, check_ts
-from oracle.records import RECORD_VERSIONS
+from oracle.records import CARRYING, KEEPING
+from oracle.retention import NONE_KEPT, kept_since
 from oracle.state import EMPTY, OracleState
 
 log = logging.getLogger(__name__)
@@ -265,12 +266,12 @@ class Oracle:
             raise InvalidUsage(f"{collection} cannot be forgotten yet: somebody may have read it before its last write")
         return self._link.call(Kind.FORGET, collection, 4 * len(collection) + 10)
 
-    def raise_format(self) -> Future[None]:
-        """Records may be of the newest version that this code knows, from here on, also those of others.
+    def raise_format(self, version: int = CARRYING) -> Future[None]:
+        """Records may be of ``version`` from here on, also those of others.
 
         Only in an environment that no code may open which does not know it.
         """
-        return self._link.call(Kind.FORMAT, RECORD_VERSIONS[-1])
+        return self._link.call(Kind.FORMAT, version)
 
     def move(self, move: Move) -> Future[None]:
         """Rows that the log carries are the records of ``move.run`` now.  No reader can tell, at any timestamp.
@@ -282,15 +283,21 @@ class Oracle:
         check_move(move)
         return self._link.call(Kind.MOVE, move, move_weight(move))
 
-    def checkpoint(self, policy: CheckpointPolicy = CHECKPOINT_POLICY) -> int:
+    def checkpoint(self, policy: CheckpointPolicy = CHECKPOINT_POLICY, kept: Mapping[str, int] = NONE_KEPT) -> int:
         """Move ``since``, save an image, verify it, cut the log below it; the new start of the log.
+
+        ``kept``: of these collections so many milliseconds of history stay, which is for whoever knows all of the
+        catalog that was acknowledged before to say; what is in no such mapping any more is as all others are.
 
         Blocks (not to be called on the reader thread).  Any process may do it at any time; one at a time is enough.
         Raises ``Unavailable``, ``Indeterminate`` or ``FatalLog``; the log is cut only after the image was read back.
         """
         since = self.state.last_ts - policy.retain_ms
         if since > self.state.since:
-            self._link.call(Kind.COMPACT, since).result()
+            asked = kept_since(self.state, kept, policy.retain_ms)
+            if asked and self.state.record_version < KEEPING:
+                self.raise_format(KEEPING).result()
+            self._link.call(Kind.COMPACT, Compaction(since, asked)).result()
         read_bytes, state = self._read.bytes, self.state  # but for what is folded at this moment, the same
         topic_id = self._checkpoints.topic_id
         start = self._checkpoints.save_and_cut(

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+import immutables
+
 from collection.binding import Binding, Inline, Move, Run
 from journal.api import Entry
 from journal.timestamps import CATALOG, TABLE, CatalogTs, DataTs
@@ -202,7 +204,10 @@ def _advance(state: OracleState, record: Record) -> _Folded:
 
 def _forget(state: OracleState, record: Record) -> _Folded:
     bound, hot, managers, held, total = state.bound, state.hot, state.managers, state.held, state.held_bytes
+    kept = state.kept
     for name in record.names:
+        if name in kept:
+            kept = kept.delete(name)
         if name in bound:
             bound = bound.delete(name)
         if name in held:
@@ -211,7 +216,7 @@ def _forget(state: OracleState, record: Record) -> _Folded:
             hot = hot.delete(name)
         if name in managers:
             managers = managers.delete(name)
-    return _Folded(state._replace(bound=bound, hot=hot, managers=managers, held=held, held_bytes=total))
+    return _Folded(state._replace(bound=bound, kept=kept, hot=hot, managers=managers, held=held, held_bytes=total))
 
 
 def _compact(state: OracleState, record: Record) -> _Folded:
@@ -219,16 +224,24 @@ def _compact(state: OracleState, record: Record) -> _Folded:
 
     It is a record, and not something a checkpoint does by itself, because verdicts depend on it ("snapshot too old"):
     whoever folds the whole log must move it at the same place as whoever starts from the checkpoint.
+
+    Of what is ``kept`` it moves by its own timestamp, never back either: what was merged once is told apart no more.
+    No verdict hangs on that: transactions may read no older than everybody's ``since``.
     """
     since = DataTs(max(state.since, min(record.ts, state.last_ts)))
+    kept: immutables.Map[str, int] = immutables.Map()
+    for name, ts in record.kept:
+        own = max(state.since_of(name), ts)
+        if own < since and name in state.bound:
+            kept = kept.set(name, own)
     bound, hot = state.bound, state.hot
     for collection in state.hot:
-        merged = coalesce(bound[collection], since)
+        merged = coalesce(bound[collection], kept.get(collection, since))
         bound = bound.set(collection, merged)
         if not merged.recent:
             hot = hot.delete(collection)
     managers = conflicts.forget_through(state.managers, since)
-    return _Folded(state._replace(since=since, bound=bound, hot=hot, managers=managers))
+    return _Folded(state._replace(since=since, kept=kept, bound=bound, hot=hot, managers=managers))
 
 
 _APPLY: dict[Kind, Callable[[OracleState, Record], _Folded]] = {

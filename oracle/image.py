@@ -46,6 +46,7 @@ def dump(state: OracleState, topic_id: str = "") -> bytes:
             "fences": fences_to_dict(state.fences),
             "stats": state.stats._asdict(),
             "record_version": state.record_version,
+            "kept": [{"name": name, "since": since} for name, since in sorted(state.kept.items())],
         },
         # As old code reads it, where that may run beside us: an image of version 1 says all that there is then.
         written=state.record_version,
@@ -63,6 +64,7 @@ def load(data: bytes, topic_id: str = "") -> OracleState:
         since=DataTs(raw["since"]),
         timelines=immutables.Map({t["name"]: Timeline(t["read_ts"], t["write_ts"]) for t in raw["timelines"]}),
         bound=immutables.Map(bound),
+        kept=immutables.Map({each["name"]: each["since"] for each in raw["kept"]}),
         hot=immutables.Map({name: None for name, each in bound.items() if each.recent}),
         managers=immutables.Map({m["collection"]: _manager(m) for m in raw["managers"]}),
         held=immutables.Map(held),

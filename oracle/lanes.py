@@ -10,7 +10,7 @@ from journal.link import Answer, Lane
 from journal.sender import LaneSpec
 from journal.settling import Token
 from oracle.errors import Reason, StaleCatalog, TooMuchHeld, refusal
-from oracle.model import MOVES_MAX, CommitPart, Kind, Outcome, Record, Stamp, Verdict
+from oracle.model import MOVES_MAX, CommitPart, Kept, Kind, Outcome, Record, Stamp, Verdict
 from oracle.records import encode_record
 from oracle.state import OracleState
 
@@ -26,6 +26,13 @@ PARTS_PER_RECORD_MAX = 1_000
 RENEWALS_MAX = 3
 """How often the parts of a record are asked anew because one of them has heard of a newer catalog than another: more
 than once only where the catalog moves between two questions, which are microseconds apart."""
+
+
+class Compaction(NamedTuple):
+    """``since`` is to move, but of collections that are ``kept``."""
+
+    since: int
+    kept: tuple[Kept, ...] = ()
 
 
 class Commit(NamedTuple):
@@ -120,8 +127,9 @@ def make_lanes(
     def forget(token: Token, names: Sequence[str]) -> bytes:
         return encode(Record(token, known(), Kind.FORGET, names=tuple(names)))
 
-    def compact(token: Token, since: Sequence[int]) -> bytes:
-        return encode(Record(token, known(), Kind.COMPACT, ts=max(since)))
+    def compact(token: Token, asked: Sequence[Compaction]) -> bytes:
+        [one] = asked
+        return encode(Record(token, known(), Kind.COMPACT, ts=one.since, kept=one.kept))
 
     def format(token: Token, versions: Sequence[int]) -> bytes:
         return encode(Record(token, known(), Kind.FORMAT, ts=max(versions)))
@@ -140,7 +148,7 @@ def make_lanes(
         Lane(LaneSpec(Kind.WRITE_TS, STAMPS_PER_RECORD_MAX), stamps(Kind.WRITE_TS), stamped(lambda v: v.ts)),
         Lane(LaneSpec(Kind.APPLY_WRITE, STAMPS_PER_RECORD_MAX), stamps(Kind.APPLY_WRITE), stamped(lambda _v: None)),
         Lane(LaneSpec(Kind.FORGET, NAMES_PER_RECORD_MAX), forget, done),
-        Lane(LaneSpec(Kind.COMPACT), compact, done),
+        Lane(LaneSpec(Kind.COMPACT, 1), compact, done),
         Lane(LaneSpec(Kind.FORMAT), format, done),
         Lane(LaneSpec(Kind.MOVE, MOVES_MAX), move, stamped(lambda _verdict: None)),
     ]

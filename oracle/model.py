@@ -34,6 +34,10 @@ MOVES_MAX = 10_000
 """In one record: at most 2 MB."""
 
 
+KEPT_MAX = 10_000
+"""Collections that a record may name as kept: at most 3 MB."""
+
+
 class Kind(StrEnum):
     BARRIER = "barrier"
     """Nothing but its place in the log: whoever folded up to it holds the read_ts of every timeline."""
@@ -50,7 +54,7 @@ class Kind(StrEnum):
     FORGET = "forget"
     """These collections are gone; so are their bindings, and when they were written (``OracleState.forgettable``)."""
     COMPACT = "compact"
-    """History below ``ts`` need not be told apart any more: ``since`` moves."""
+    """History below ``ts`` need not be told apart any more, but for collections that are ``kept``: ``since`` moves."""
     FORMAT = "format"
     """Records may be of version ``ts`` from here on.  Whoever writes it knows that everybody can read them: by the
     catalog's format, which old code stops at (``catalog_log.records.INLINE_FROM``)."""
@@ -65,6 +69,13 @@ class Stamp(NamedTuple):
 
     timeline: str
     ts: int
+
+
+class Kept(NamedTuple):
+    """Of ``collection`` timestamps from ``since`` on are told apart, however far everybody's ``since`` has come."""
+
+    collection: str
+    since: int
 
 
 class KeyRange(NamedTuple):
@@ -107,6 +118,7 @@ class Record(NamedTuple):
     names: tuple[str, ...] = ()
     ts: int = 0
     moves: tuple[Move, ...] = ()
+    kept: tuple[Kept, ...] = ()
 
 
 class Verdict(NamedTuple):

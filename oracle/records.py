@@ -11,8 +11,10 @@ from typing import Any
 from collection.binding import Binding, Inline, Move, Run
 from journal.errors import InvalidUsage
 from oracle.model import (
+    KEPT_MAX,
     MOVES_MAX,
     CommitPart,
+    Kept,
     KeyRange,
     Kind,
     Record,
@@ -27,12 +29,15 @@ from schemas import codec
 
 ORACLE_RECORD = "oracle_record"
 
-RECORD_VERSIONS = (1, 2)
+CARRYING, KEEPING = 2, 3
+"""From which version on commits carry rows, and history of some collections is kept for longer."""
+
+RECORD_VERSIONS = (1, CARRYING, KEEPING)
 """Of records on the oracle's topic.  One above what is in force (``OracleState.record_version``) counts for nobody,
 also for code that could read it: two releases side by side must fold the same.  A record says from where on a newer one
 counts (``Kind.FORMAT``), and it is written where the catalog's format keeps out code that does not know it.
 
-Version 2 lets commits carry rows, and rows be moved out of them."""
+Version 2 lets commits carry rows, and rows be moved out of them; version 3 lets a COMPACT spare collections."""
 
 
 class Malformed(ValueError):
@@ -90,6 +95,8 @@ def encode_record(record: Record, version: int = 1) -> bytes:
     token = record.token
     if version < 2 and (record.moves or any(part.inline for part in record.parts)):
         raise ValueError("a record of version 1 carries and moves no rows")
+    if version < KEEPING and record.kept:
+        raise ValueError("no record below version 3 keeps history")
     return codec.encode(
         ORACLE_RECORD,
         {
@@ -104,6 +111,7 @@ def encode_record(record: Record, version: int = 1) -> bytes:
             "ts": record.ts,
             "moves": [{"collection": name, "number": number, "run": run_to_dict(run)}
                       for name, number, run in record.moves],
+            "kept": [each._asdict() for each in record.kept],
         },
         written=version,
     )  # fmt: skip
@@ -146,6 +154,7 @@ def decode_record(value: bytes, version_max: int = RECORD_VERSIONS[-1]) -> Recor
             tuple(raw["names"]),
             raw["ts"],
             tuple(Move(each["collection"], each["number"], run_from_dict(each["run"])) for each in raw["moves"]),
+            tuple(Kept(each["collection"], each["since"]) for each in raw["kept"]),
         )
         _check(record)
     except InvalidUsage as error:
@@ -172,3 +181,8 @@ def _check(record: Record) -> None:
         raise InvalidUsage(f"too many moves in one record: {len(record.moves)}", hint=f"at most {MOVES_MAX}")
     for move in record.moves:
         check_move(move)
+    if len(record.kept) > KEPT_MAX:
+        raise InvalidUsage(f"too many collections kept by one record: {len(record.kept)}", hint=f"at most {KEPT_MAX}")
+    for kept in record.kept:
+        check_name("collection", kept.collection)
+        check_ts(kept.since)

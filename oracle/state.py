@@ -44,6 +44,8 @@ class OracleState(NamedTuple):
     """Snapshots below it are no longer told apart."""
     timelines: immutables.Map[str, Timeline] = immutables.Map()
     bound: immutables.Map[str, Bound] = immutables.Map()
+    kept: immutables.Map[str, int] = immutables.Map()
+    """Collections of which timestamps below ``since`` are told apart, and from where on."""
     hot: immutables.Map[str, None] = immutables.Map()
     """Collections with runs that were not merged yet: what the next COMPACT has to look at."""
     managers: immutables.Map = immutables.Map()
@@ -68,8 +70,12 @@ class OracleState(NamedTuple):
         return self.timelines.get(timeline, Timeline()).read_ts
 
     def bindings(self, collection: str) -> BoundRuns:
-        """What is visible of ``collection`` at each timestamp from ``since`` to ``last_ts``."""
-        return BoundRuns(self.bound.get(collection, NOTHING), self.since, self.last_ts)
+        """What is visible of ``collection`` at each timestamp from :meth:`since_of` to ``last_ts``."""
+        return BoundRuns(self.bound.get(collection, NOTHING), self.since_of(collection), self.last_ts)
+
+    def since_of(self, collection: str) -> DataTs:
+        """Snapshots of ``collection`` below it are no longer told apart."""
+        return DataTs(self.kept.get(collection, self.since))
 
     def last_change(self, collection: str) -> DataTs | None:
         """The newest timestamp at which rows of ``collection`` became visible; ``None`` if there never were any."""

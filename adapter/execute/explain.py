@@ -253,6 +253,7 @@ def _timestamp(plan: SelectPlan, image: ImageLike, state: OracleState | None) ->
             lines.append(
                 f"input {_label(image, each)} ({each}): "
                 + (f"last changed at {change}" if change is not None else "never written")
+                + (f", its past is kept from {state.kept[each]} on" if state and each in state.kept else "")
             )
     return lines
 

@@ -25,7 +25,7 @@ AHEAD_MS_MAX = 10_000
 """How far ahead of what is complete a read waits: a second is how often time goes on without writes, and clocks of
 machines that NTP keeps are not ten apart.  Beyond it somebody has mistyped a year, and would wait for his timeout."""
 
-KEPT = "history is kept for five minutes, or as long as the storage controller's --retain says"
+KEPT = "ALTER TABLE … SET (RETAIN HISTORY = FOR '…') keeps more from then on"
 
 
 class Histories:

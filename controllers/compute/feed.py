@@ -162,10 +162,11 @@ class Feed:
         """The bindings of ``item``, by a state that tells timestamps apart from ``sealed.through`` on at the earliest:
         below it the files do not say when a row came."""
         journal = self._journal(item)
-        state = journal.state
-        if state.since < sealed.through:
-            state = journal.when(lambda state: state.since >= sealed.through, SINCE_TIMEOUT_S).result()
-        return _runs_of(item, state), state.since
+        runs = _runs_of(item, journal.state)
+        if runs.since < sealed.through:
+            state = journal.when(lambda state: _runs_of(item, state).since >= sealed.through, SINCE_TIMEOUT_S).result()
+            runs = _runs_of(item, state)
+        return runs, runs.since
 
     def _journal(self, item: Item) -> ViewsLog | Oracle:
         return self._views if isinstance(item, MaterializedView) else self._oracle

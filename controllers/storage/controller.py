@@ -43,7 +43,7 @@ from controllers.storage.brokers import Brokers, Elsewhere
 from controllers.storage.copied import Copied
 from controllers.storage.mover import Mover
 from controllers.storage.reconcile import WRITTEN, may_be_written, reconcile
-from controllers.storage.sealer import WAITS, Sealer, Waits
+from controllers.storage.sealer import WAITS, Sealer, Waits, checkpointed
 from controllers.storage.sealing import SEAL_ROWS
 from controllers.storage.source import Source
 from controllers.storage.status_server import StatusServer
@@ -388,7 +388,7 @@ class StorageController:
         oracle = self._oracle
         many = oracle.records_since_checkpoint >= self._checkpoint_every
         if many or oracle.bytes_since_checkpoint >= CHECKPOINT_EVERY_BYTES:
-            due.append(("oracle", partial(self._oracle.checkpoint, self._policy)))
+            due.append(("oracle", partial(checkpointed, oracle, self._catalog, self._policy)))
         if self._catalog.checkpoint_due():
             due.append(("catalog", self._catalog.checkpoint))
         if self._sealer is not None and self._sealer.checkpoint_due(self._checkpoint_every):

@@ -31,7 +31,7 @@ from confluent_kafka import TopicPartition
 from catalog_log.image import Image
 from catalog_log.log import CatalogLog
 from catalog_log.objects import Item, MaterializedView, Relation, Source
-from catalog_log.settings import next_item_id
+from catalog_log.settings import kept_history, next_item_id
 from collection.binding import BoundRun
 from collection.columns import DIFF, Columns
 from collection.reader import JSON, ROWS, RunReader
@@ -117,6 +117,8 @@ class _Collection(NamedTuple):
     bound: Bound
     since: int
     sealed: Sealed
+    retain_ms: int
+    """Of its history that stays."""
     ready: Sequence[BoundRun] = ()
     """The runs to be sealed."""
 
@@ -216,7 +218,7 @@ class Sealer:
         found = list(self._changed(oracle, image))
         if self._clock() >= self._move_at and any(self._comes_due(each) for each in found):
             self._move_at = self._clock() + MOVE_EVERY_S
-            self._oracle.checkpoint(self._policy)
+            checkpointed(self._oracle, self._catalog, self._policy)
             self._views.checkpoint(self._oracle.state.since, self._policy)
             oracle, image = self._known()
             found = list(self._changed(oracle, image))
@@ -248,8 +250,8 @@ class Sealer:
     def _changed(self, oracle: OracleState, image: Image) -> Iterator[_Collection]:
         """The collections that may have something to be done for."""
         views, segments = self._views.state, self._segments.state
-        now = self._clock()
-        bound = [(name, each, oracle.since) for name, each in oracle.bound.items()]
+        now, kept = self._clock(), kept_history(image)
+        bound = [(name, each, oracle.since_of(name)) for name, each in oracle.bound.items()]
         bound += [(name, view.bound, views.since) for name, view in views.views.items()]
         there = {name for name, _, _ in bound}
         self._looked = {name: seen for name, seen in self._looked.items() if name in there}
@@ -263,7 +265,7 @@ class Sealer:
             item = image.item(name)
             failing = self._failing.get(name)
             if isinstance(item, Relation) and (failing is None or failing.not_before <= now):
-                found = _Collection(item, each, since, sealed)
+                found = _Collection(item, each, since, sealed, max(self._policy.retain_ms, kept.get(name, 0)))
                 found = found._replace(ready=self._ready(found))
                 if not each.recent and not found.ready and not self._merging(sealed):
                     self._looked[name] = each, sealed
@@ -276,7 +278,7 @@ class Sealer:
 
     def _comes_due(self, found: _Collection) -> bool:
         """Whether there would be something to seal if ``since`` were where it may be."""
-        horizon = self._oracle.state.last_ts - self._policy.retain_ms
+        horizon = self._oracle.state.last_ts - found.retain_ms
         if horizon <= found.since:
             return False
         runs = sealing.old(found.bound, found.sealed, horizon)
@@ -351,8 +353,8 @@ class Sealer:
         that were added since, and what is merged without a column has lost it.
         """
         state = self._oracle.state
-        if state.since < sealed.through:  # that another one sealed by, and this one has not heard of yet
-            state = self._oracle.when(lambda state: state.since >= sealed.through, CATALOG_TIMEOUT_S).result()
+        if state.since_of(name) < sealed.through:  # that another one sealed by, and this one has not heard of yet
+            state = self._oracle.when(lambda state: state.since_of(name) >= sealed.through, CATALOG_TIMEOUT_S).result()
         item = self._catalog.when_upper(state.catalog_upper, CATALOG_TIMEOUT_S).result().item(name)
         if not isinstance(item, Relation):
             raise Unavailable(f"{name} was dropped while it was sealed")
@@ -554,6 +556,14 @@ class Sealer:
 def _of_the_user(item: Item) -> bool:
     """Whether its rows are on a topic that is not ours."""
     return isinstance(item, Source) and item.in_place
+
+
+def checkpointed(oracle: Oracle, catalog: CatalogLog, policy: CheckpointPolicy) -> int:
+    """A checkpoint of the oracle's log that keeps what relations say of their history, by a catalog that has all that
+    was acknowledged before: who asks for history must not lose any to who has not heard of it yet."""
+    upper = oracle.barrier().result().catalog_upper
+    image = catalog.when_upper(upper, CATALOG_TIMEOUT_S).result()
+    return oracle.checkpoint(policy, kept_history(image))
 
 
 def _positions(table: pa.Table) -> pa.Table:

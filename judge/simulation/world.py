@@ -41,6 +41,7 @@ from judge.simulation.worker import Worker
 from oracle.checkpoints import CheckpointPolicy
 from oracle.image import dump
 from oracle.image import load as load_oracle
+from oracle.lanes import Compaction
 from oracle.model import Kind
 from oracle.views_image import dump_views, load_views
 from oracle.views_records import ViewsKind
@@ -574,7 +575,7 @@ class World:
         elif which == "oracle":
             oracle = adapter.oracle
             since = oracle.state.last_ts - self.rng.choice([300_000, 3_000])
-            asked = oracle._link.call(Kind.COMPACT, max(since, 0))
+            asked = oracle._link.call(Kind.COMPACT, Compaction(max(since, 0)))
             asked.add_done_callback(lambda done: self._save_oracle(adapter) if done.exception() is None else None)
         else:
             controller = self.live["compute"]
@@ -599,7 +600,7 @@ class World:
                 asked = controller.views._link.call(ViewsKind.COMPACT, since)
                 asked.add_done_callback(lambda done: self._save_views(controller) if done.exception() is None else None)
 
-        adapter.oracle._link.call(Kind.COMPACT, since).add_done_callback(forgotten)
+        adapter.oracle._link.call(Kind.COMPACT, Compaction(since)).add_done_callback(forgotten)
         self.schedule.after(self.rng.randrange(20, 1000) * MS, None, self._restart_all)
 
     def _restart_all(self) -> None:

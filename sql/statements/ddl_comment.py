@@ -8,6 +8,7 @@ from typing import TypeVar
 from catalog_log import model, records
 from catalog_log.model import Comment, Schema, Update
 from catalog_log.objects import ERRORS, SOURCE, TABLE, Item, numbered_columns
+from catalog_log.settings import keys_of_relation
 from journal.errors import InvalidUsage
 from sql.objects.names import (
     SYSTEM_SCHEMAS,
@@ -60,6 +61,9 @@ def gone_with(image: ImageLike, going: Item | Schema) -> Iterator[Update]:
     """Updates that remove what is kept of an object that goes beside it: every comment, and its settings."""
     for key in going.settings if isinstance(going, Item) else ():
         yield records.remove(model.SETTINGS, key)
+    for key in keys_of_relation(going.id):
+        if image.get(model.SETTINGS, key) is not None:
+            yield records.remove(model.SETTINGS, key)
     numbers = [number for number, _ in numbered_columns(going)] if isinstance(going, Item) else []
     for key in (going.id, *(column_key(going.id, number) for number in numbers)):
         if image.get(model.COMMENTS, key) is not None:

@@ -18,6 +18,7 @@ from catalog_log.objects import (
     Item,
     numbered_columns,
 )
+from catalog_log.settings import keys_of_relation
 from journal.errors import InvalidUsage
 from sql.binding.bind import id_order
 from sql.objects.item_ids import ItemIds
@@ -58,6 +59,9 @@ def plan_reset(s: st.ResetSource, image: ImageLike, names: Names) -> DdlPlan:
         made = renamed(item, anew)
         updates.append(records.put(model.ITEMS, made.id, made))
         updates += _comments(image, item, made.id)
+        for old, new in zip(keys_of_relation(item.id), keys_of_relation(made.id), strict=True):
+            if (setting := image.get(model.SETTINGS, old)) is not None:
+                updates.append(records.put(model.SETTINGS, new, setting))
     return DdlPlan((*updates, ids.update()), s.tag, tuple(notices), tuple(anew.values()), tuple(anew))
 
 

@@ -10,6 +10,7 @@ from sql.objects.identifiers import check_columns, check_identifier, check_schem
 from sql.objects.item_ids import ItemIds
 from sql.objects.names import ImageLike, Names, database_of, target_schema
 from sql.statements.ddl_constraints import with_constraints
+from sql.statements.ddl_history import kept_for
 from sql.statements.ddl_made import created, exists, new_columns, taken
 from sql.statements.ddl_sequences import put_position, with_sequences
 from sql.statements.defaults import read_by_default
@@ -62,7 +63,8 @@ def plan_create_table(s: st.CreateTable, image: ImageLike, names: Names) -> DdlP
     item, sequences = with_sequences(item, s.columns, ids, image)
     positions = [put_position(each, Position(each.start)) for each in sequences]
     item, constraints = with_constraints(item, s.constraints, schema, ids, image, names)
-    return created(ids, s.tag, item, *sequences, *constraints, also=positions)
+    also = [*positions, *kept_for(item.id, s.keep_ms, image)]
+    return created(ids, s.tag, item, *sequences, *constraints, also=also)
 
 
 PLANS = {st.CreateSchema: plan_create_schema, st.CreateTable: plan_create_table}

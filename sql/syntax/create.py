@@ -11,6 +11,7 @@ from sql.syntax.column_defs import ColumnDef, table_elements
 from sql.syntax.constraints import Constraint
 from sql.syntax.cursor import Cursor
 from sql.syntax.kind_words import ELSEWHERE
+from sql.syntax.retention import read_with_history
 from sql.syntax.statement import DDL, Name
 from trees.errors import unsupported
 
@@ -39,6 +40,8 @@ class CreateTable(DDL):
     if_not_exists: bool
     text: str
     constraints: tuple[Constraint, ...] = ()
+    keep_ms: int | None = None
+    """How long its history is kept; ``None``: as all others'."""
 
     @classmethod
     def read(cls, c: Cursor, text: str) -> CreateTable:
@@ -47,10 +50,11 @@ class CreateTable(DDL):
         if c.word() == "as":
             raise unsupported("CREATE TABLE AS", hint="create the table, then INSERT INTO … SELECT")
         columns, constraints = table_elements(c)
+        keep_ms = read_with_history(c)
         if c.word() in ("with", "inherits", "partition", "using", "tablespace", "as"):
             raise unsupported(f"CREATE TABLE … {c.word().upper()}")
         c.end()
-        return cls(name, columns, exists, text, constraints)
+        return cls(name, columns, exists, text, constraints, keep_ms)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,9 @@ Positions are 0-based offsets into the statement's text; an error reports them 1
 
 from __future__ import annotations
 
-from catalog_log.objects import SEQUENCE, SOURCE, TABLE
+from functools import partial
+
+from catalog_log.objects import MATERIALIZED_VIEW, SEQUENCE, SOURCE, TABLE
 from sql.syntax.alter import (
     AddColumn,
     AddIdentity,
@@ -57,8 +59,10 @@ from sql.syntax.create import (
     CreateView,
     read_materialized,
 )
+from sql.syntax.cursor import Cursor
 from sql.syntax.drop import Comment, Drop
 from sql.syntax.query import Insert, Query
+from sql.syntax.retention import AlterHistory, read_alter_history
 from sql.syntax.sequences import AlterSequence, CreateSequence
 from sql.syntax.show import Explain, ShowCreate, ShowObjects, ShowVariable
 from sql.syntax.sources import CreateSource, Fetched, FormatSpec
@@ -77,11 +81,26 @@ CREATED: Created = {
     ("connection",): CreateConnection.read,
 }
 
-ALTERED: Altered = {TABLE: read_actions, SOURCE: read_reset_source, SEQUENCE: AlterSequence.read}
+
+
+def _read_table(c: Cursor, name: Name, exists: bool) -> DDL | None:
+    return read_alter_history(TABLE, c, name, exists) or read_actions(c, name, exists)
+
+
+def _read_source(c: Cursor, name: Name, exists: bool) -> DDL | None:
+    return read_alter_history(SOURCE, c, name, exists) or read_reset_source(c, name, exists)
+
+
+ALTERED: Altered = {
+    TABLE: _read_table,
+    SOURCE: _read_source,
+    MATERIALIZED_VIEW: partial(read_alter_history, MATERIALIZED_VIEW),
+    SEQUENCE: AlterSequence.read,
+}
 
 __all__ = [
     "ALTERED", "CREATED", "DDL", "KIND_WORDS", "PLANNED", "WRITES", "AddColumn", "AddIdentity", "AlterCluster",
-    "AlterColumns", "AlterSequence", "Begin", "Change", "CloseCursors", "ClusterSetting", "ColumnAction", "ColumnDef",
+    "AlterColumns", "AlterHistory", "AlterSequence", "Begin", "Change", "CloseCursors", "ClusterSetting", "ColumnAction", "ColumnDef",
     "Comment", "Commit", "Control", "Copy", "CopyFrom", "CopyOptions", "CopyTo",
     "CreateConnection", "CreateIndex", "CreateSchema", "CreateSequence",
     "CreateSource", "CreateTable", "CreateView", "Deallocate", "Delete", "Discard", "Drop", "DropColumn",

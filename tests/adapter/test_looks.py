@@ -13,14 +13,17 @@ def test_every_kind_of_object_says_how_it_would_be_made():
 
     async def story(world):
         async with world.adapter() as a:
-            await a.sql("create table t (a int not null, b text default 'x')")
-            await a.sql("create source s (a int) from kafka topic 'user.s' format json")
+            kept = "with (retain history = for '1 day 02:00:00')"
+            options = kept if world.carries else ""
+            await a.sql(f"create table t (a int not null, b text default 'x') {options}")
+            await a.sql(f"create source s (a int) from kafka topic 'user.s' format json {options}")
             await a.sql("create view v as select a, b from t where a > 1")
             await a.sql("create materialized view m (k, n) as select b, count(*) from v group by b")
             await a.sql("create index by_k on m (k)")
             named = {"table": "t", "source": "s", "view": "v", "materialized view": "m", "index": "by_k"}
             for kind, name in named.items():
                 ((_, said),) = await a.sql(f"show create {kind} {name}")
+                assert not world.carries or said.upper().endswith(kept.upper()) == (kind in ("table", "source"))
                 before = [await a.sql(each) for each in ("show objects", "show indexes")]
                 await a.sql(f"drop {kind} {name} cascade")
                 await a.sql(said)

@@ -157,15 +157,18 @@ def test_nothing_is_admitted_before_the_genesis() -> None:
     assert (image.genesis, image.upper, image.since) == (GENESIS, 1000, 999)
 
 
+UNKNOWN = FORMAT_VERSION + 1
+
+
 def test_a_genesis_of_an_unknown_format_stops_the_process() -> None:
-    with pytest.raises(FatalLog, match="format 9"):
-        play(proposal(0, 5, genesis=Genesis(9, "x", "y"), format_version=9))
+    with pytest.raises(FatalLog, match=f"format {UNKNOWN}"):
+        play(proposal(0, 5, genesis=Genesis(UNKNOWN, "x", "y"), format_version=UNKNOWN))
     with pytest.raises(FatalLog):
-        admit_all(EMPTY, entries(proposal(0, 5, genesis=Genesis(9, "x", "y"), format_version=9)))
+        admit_all(EMPTY, entries(proposal(0, 5, genesis=Genesis(UNKNOWN, "x", "y"), format_version=UNKNOWN)))
 
 
 def test_a_stale_genesis_of_an_unknown_format_does_not() -> None:
-    late = proposal(0, 5, genesis=Genesis(9, "x", "y"), format_version=9)
+    late = proposal(0, 5, genesis=Genesis(UNKNOWN, "x", "y"), format_version=UNKNOWN)
     assert kinds(play(genesis_proposal(), late)[1]) == [ACCEPTED, STALE]
 
 

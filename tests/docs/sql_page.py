@@ -44,6 +44,7 @@ another meaning. This page is made from the tables in the code (`tests/docs/test
 | `CREATE CONNECTION … TO KAFKA (…)`, `… TO CONFLUENT SCHEMA REGISTRY (…)` | where a system outside is: below |
 | `ALTER TABLE … ADD`, `DROP`, `RENAME COLUMN`, `ALTER COLUMN` | no row is written anew; not `TYPE`: below |
 | `ALTER TABLE` (`VIEW`, `INDEX`, `SCHEMA`…) `RENAME TO`, `SET SCHEMA` | what reads it reads on; `TABLE` may name any |
+| `… WITH (RETAIN HISTORY = FOR '1h')`, `ALTER … SET (RETAIN…)`, `RESET` | how long the past can be read: below |
 | `ALTER CLUSTER … SET (gear = 'auto')`, `RESET (gear)` | who evaluates changes and reads: `auto`, `process`, `spark` |
 | `DROP …`, `ALTER SOURCE … RESET [CASCADE]`, `COMMENT ON …` | `CASCADE` drops what depends on it |
 | `EXPLAIN [PLAN]`, `EXPLAIN TIMESTAMP`, `EXPLAIN STRATEGY` | who answers and how, as of when, how a view is kept |
@@ -92,6 +93,13 @@ beyond that 22023. A materialized view can be read where it was exact, at one of
 changed next, and is 22023 elsewhere: read its inputs by its query. In a transaction block such a read takes no
 part: it neither decides where the block reads, nor shows what the block wrote, nor conflicts with anybody. A read of
 what its cluster does not hold in memory any more loads its relations for itself alone. System relations have no past.
+
+Everybody's past is kept for five minutes (the storage controller's `--retain`). A table or source keeps it for longer
+by `CREATE … WITH (RETAIN HISTORY = FOR '1h')` or `ALTER TABLE`, `ALTER SOURCE … SET (RETAIN HISTORY = FOR '1h')`, from
+then on, and as others do again after `RESET (RETAIN HISTORY)`; in environments made with catalog format 9 or later.
+Each commit to it is then a place in memory of every process: of one relation the newest 50,000 commits are kept, of
+all together 200,000, and less history than was asked for where there are more. `EXPLAIN TIMESTAMP` says from when on.
+What is kept stays on its topic, too, and is sealed in files later. Of materialized views nothing is kept for longer.
 
 ### INSERT, UPDATE, DELETE, TRUNCATE
 

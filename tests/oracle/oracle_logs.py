@@ -8,8 +8,8 @@ from collection.binding import Binding, Inline, Move, Run
 from journal.api import Entry
 from oracle.bindings import carried
 from oracle.fold import fold
-from oracle.model import CommitPart, KeyRange, Kind, Record, Stamp, Token
-from oracle.records import RECORD_VERSIONS, encode_record
+from oracle.model import CommitPart, Kept, KeyRange, Kind, Record, Stamp, Token
+from oracle.records import KEEPING, RECORD_VERSIONS, encode_record
 from oracle.state import EMPTY
 
 
@@ -47,9 +47,9 @@ class Log:
         return self.commit(part_of(collection, lower, upper, proposed_ts=ts, **part))[0]
 
 
-    def raise_format(self):
+    def raise_format(self, version=RECORD_VERSIONS[-1]):
         """From here on commits may carry rows."""
-        return self.add(Kind.FORMAT, ts=RECORD_VERSIONS[-1])
+        return self.add(Kind.FORMAT, ts=version)
 
     def carry(self, collection, value, ts=0, **part):
         """Commit one batch that the record carries and return its verdict."""
@@ -111,7 +111,7 @@ def random_log(seed, length):
             torn = log.entries[-1].value[:-2] if log.entries else b""
             log.add_bytes(rng.choice([b"", b"T", b"T\x01", rng.randbytes(20), torn]))
         elif kind is Kind.FORMAT:
-            log.raise_format()
+            log.raise_format(rng.choice(RECORD_VERSIONS))
         elif kind is Kind.MOVE:
             _random_move(rng, log, next_offset)
         elif kind is Kind.COMMIT:
@@ -125,7 +125,9 @@ def random_log(seed, length):
         elif kind is Kind.FORGET:
             log.add(kind, names=tuple(rng.choices("abcd", k=rng.randint(0, 1))), **envelope)
         elif kind is Kind.COMPACT:
-            log.add(kind, ts=rng.randint(0, log.state.last_ts + 3), **envelope)
+            named = rng.sample("abcd", rng.randint(0, 2)) if log.state.record_version >= KEEPING else ()
+            kept = tuple(Kept(name, rng.randint(0, log.state.last_ts + 3)) for name in named)
+            log.add(kind, ts=rng.randint(0, log.state.last_ts + 3), kept=kept, **envelope)
         elif kind is Kind.FENCE and log.entries:
             log.add_bytes(rng.choice(log.entries).value)  # a copy, or something late
         else:

@@ -378,12 +378,13 @@ def test_history_is_definite(seed):
             if collection not in state.bound:
                 seen = {key: offsets for key, offsets in seen.items() if key[0] != collection}
                 continue
-            for ts in range(state.since, state.last_ts + 1):
+            since = state.since_of(collection)
+            for ts in range(since, state.last_ts + 1):
                 there = log.contents(collection, ts, state)
                 assert seen.setdefault((collection, ts), there) == there
-            if state.since:
+            if since:
                 with pytest.raises(SnapshotTooOld):
-                    runs.at(state.since - 1)
+                    runs.at(since - 1)
             with pytest.raises(InvalidUsage):
                 runs.at(state.last_ts + 1)
             assert (runs.last_change or 0) <= state.last_ts

@@ -16,7 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from catalog_log.model import Setting
 from catalog_log.objects import Column, Item, Table
+from catalog_log.settings import history_key
 from collection.binding import Binding, Run
 from collection.columns import DIFF
 from controllers.compute import feed
@@ -100,6 +102,7 @@ class World:
         self.store = DirectoryStore(path / "store")
         self.items: dict[str, Item] = {}
         self.upper, self.next_id = 1, 100
+        self.settings: dict[str, Setting] = {}
         self.journals = {name: MemoryTopic() for name in ("oracle", "views", "segments")}
         self.kept = {name: MemoryCheckpointStore() for name in self.journals}
         self.model: dict[str, list[tuple[int, Counter]]] = {}
@@ -129,7 +132,7 @@ class World:
 
     def sealer(self, rows: int = 3, measures: bool = True) -> Sealer:
         """One that knows nothing of those before it."""
-        image = SimpleNamespace(item=self.items.get)
+        image = SimpleNamespace(item=self.items.get, all=lambda _: self.settings.items())
         done: Future = Future()
         done.set_result(image)
         catalog = SimpleNamespace(when_upper=lambda *_: done)
@@ -140,6 +143,10 @@ class World:
     def create(self, name: str) -> None:
         self.items[name] = Table(name, "s1", name, "", KV)
         self.model[name] = [(0, Counter())]
+
+    def keep(self, name: str, seconds: float) -> None:
+        """Have history of it kept for so long."""
+        self.settings[history_key(name)] = Setting(str(int(1000 * seconds)))
 
     def insert(self, name: str, *changes: tuple[int, int, int], garbage: bool = False) -> int:
         """At a new timestamp; each change is a row with its diff."""
@@ -195,7 +202,7 @@ class World:
 
     def check(self, name: str) -> None:
         """At every timestamp that may be read."""
-        since = self.oracle.state.since
+        since = self.oracle.state.since_of(name)
         last = self.oracle.state.last_ts
         for ts in {since, last, *(t for t, _ in self.model[name] if since <= t <= last)}:
             assert self.read(name, ts) == self.expected(name, ts), (name, ts)
@@ -230,6 +237,36 @@ def test_what_is_old_and_much_is_sealed_and_the_topic_is_cut_later(world: World)
     sealer.look()
     assert world.topics.starts["u1"] == 4
     world.insert("u1", (9, 9, 1), (0, 0, -1))
+    world.check("u1")
+
+
+def test_history_that_is_kept_is_read_at_each_timestamp_and_sealed_later(world: World) -> None:
+    world.create("u2")
+    world.keep("u1", 1000)
+    for n in range(8):
+        for name in ("u1", "u2"):
+            world.insert(name, (n, n, 1), *([(n - 1, n - 1, -1)] if n % 2 else []))
+        world.passes(10)
+    sealer = world.sealer()
+    assert sealed(world, sealer, "u2").changes and not sealed(world, sealer).files, "nobody reads its past"
+    assert world.oracle.state.since_of("u1") < world.model["u1"][1][0] < world.oracle.state.since_of("u2")
+    world.check("u1")
+    world.check("u2")
+    for ts, there in world.model["u1"][1:]:
+        assert world.read("u1", ts) == Counter({row: n for row, n in there.items() if n})
+    # What is older than that goes, and no other; and all of it once nobody asks for it any more.
+    world.passes(1000 - 125)
+    assert sealed(world, sealer).changes and sealer._segments.state.sealed("u1").through < world.model["u1"][-1][0]
+    world.check("u1")
+    world.passes(WAITS.grace_s + 1)
+    sealer.look()
+    assert 0 < world.topics.starts["u1"] <= 8
+    world.check("u1")
+    world.settings.clear()
+    for n in range(4):
+        world.insert("u1", (50 + n, 0, 1))
+    assert sealed(world, sealer).through == world.model["u1"][-1][0]
+    assert world.oracle.state.since_of("u1") == world.oracle.state.since and not world.oracle.state.kept
     world.check("u1")
 
 
@@ -626,6 +663,8 @@ def live(world: World, monkeypatch: pytest.MonkeyPatch, seed: int) -> int:
             else:
                 changes[rng.randrange(4), rng.randrange(3)] = 1
         world.insert(name, *((*row, n) for row, n in changes.items()), garbage=rng.random() < 0.1)
+        if step % 10 == 5:
+            world.keep("u2", rng.choice((0, 50, WAITS.grace_s + 10)))
         if step % 15 == 3:
             world.write_late(name, 9, step)
         elif step % 15 == 12:

@@ -8,11 +8,13 @@ from typing import Any
 
 from adapter.system.types import type_display
 from catalog_log import model
-from catalog_log.model import Cluster
+from catalog_log.model import Cluster, Setting
 from catalog_log.objects import ALWAYS, Column, Item, Sequence, Table, cluster_of, own_columns
+from catalog_log.settings import history_key
 from sql.objects.identifiers import quoted
 from sql.objects.names import ImageLike
 from sql.statements.sequence_calls import default_today
+from values.time.intervals import Interval, show_interval
 from values.types import parse_type
 
 HEAP, NO_ACCESS = 2, 0
@@ -54,6 +56,15 @@ class KindRows:
     @property
     def insertable(self) -> bool:
         return "INSERT" in self.privileges
+
+
+def with_options(item: Item, image: ImageLike) -> str:
+    """What is said behind the columns of a relation of how its rows are stored."""
+    kept: Setting | None = image.get(model.SETTINGS, history_key(item.id))
+    if kept is None or not kept.value.isdigit():
+        return ""
+    days, ms = divmod(int(kept.value), 86_400_000)
+    return f"\nWITH (RETAIN HISTORY = FOR '{show_interval(Interval(0, days, 1000 * ms))}')"
 
 
 def column_lines(item: Item, image: ImageLike, columns: Iterable[Column] | None = None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from adapter.system.kinds.kind import KindRows, column_lines
+from adapter.system.kinds.kind import KindRows, column_lines, with_options
 from catalog_log import model
 from catalog_log.objects import Source
 from catalog_log.objects.reading import AVRO, BOTH, CSV, KEY, METADATA, VALUE, Format, Reading
@@ -15,13 +15,14 @@ def _created(item: Source, name: str, image: ImageLike) -> str:
     reading = item.reading
     if reading is None:
         columns = column_lines(item, image)
-        return f"CREATE SOURCE {name} (\n{columns}\n)\nFROM KAFKA TOPIC {_text(item.topic)} FORMAT JSON ENVELOPE NONE"
+        made = f"CREATE SOURCE {name} (\n{columns}\n)\nFROM KAFKA TOPIC {_text(item.topic)} FORMAT JSON ENVELOPE NONE"
+        return made + with_options(item, image)
     with_roles = list(zip(item.columns, reading.roles, strict=True))
     columns = column_lines(item, image, [column for column, role in with_roles if role in (VALUE, BOTH)])
     lines = [f"CREATE SOURCE {name} (\n{columns}\n)", _from(item, reading, image), _formats(reading, image)]
     if included := _included(item, reading):
         lines.append("INCLUDE " + ", ".join(included))
-    return "\n".join([*lines, f"ENVELOPE {item.envelope.upper()}"])
+    return "\n".join([*lines, f"ENVELOPE {item.envelope.upper()}"]) + with_options(item, image)
 
 
 def _from(item: Source, reading: Reading, image: ImageLike) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from adapter.system.kinds.index import constraint_text
-from adapter.system.kinds.kind import KindRows, column_lines
+from adapter.system.kinds.kind import KindRows, column_lines, with_options
 from catalog_log.objects import Table
 from sql.objects.identifiers import quoted
 from sql.objects.names import ImageLike
@@ -15,7 +15,7 @@ def _created(item: Table, name: str, image: ImageLike) -> str:
     lines = [column_lines(item, image)]
     lines += [f"    CONSTRAINT {quoted(each.name)} {constraint_text(each, image)}" for each in found]
     joined = ",\n".join(lines)
-    return f"CREATE TABLE {name} (\n{joined}\n)"
+    return f"CREATE TABLE {name} (\n{joined}\n){with_options(item, image)}"
 
 
 ROWS = KindRows("r", _created, privileges=("SELECT", "INSERT"))
