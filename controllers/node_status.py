@@ -13,11 +13,21 @@ import pyarrow.flight as flight
 
 from catalog_log.image import Image
 from catalog_log.model import NODES
+from controllers.commands import STORAGE
 from controllers.nodes import location
+from controllers.peeks.peek_codec import decode_error
+from controllers.vacuum import Asked, Won, decode_won, encode_asked
+from journal.errors import Unavailable
 
 TIMEOUT_S = 3.0
 """A status is answered from memory: one that takes longer is as good as away."""
 
+
+STORAGE_NODE = f"{STORAGE}/"
+"""Where the catalog has the storage controller's node: of its kind there is one."""
+
+FINISHING_S = 60.0
+"""For what a vacuum has begun when its time is over: an exchange of four million rows takes some ten seconds."""
 
 CLIENTS_MAX = 64
 """Connections kept: an environment has a few controllers, and a restarted one has a new address."""
@@ -51,6 +61,23 @@ class NodeStatus:
             return json.loads(act(self._client(node.address), "retry", TIMEOUT_S, object_id.encode()))
         except (pa.ArrowException, flight.FlightError, ValueError, OSError) as error:
             return f"does not answer: {first_line(error)}"
+
+    def vacuum(self, image: Image, asked: Asked) -> Won:
+        """Have the storage controller do that; blocks until it is done.  Raises what it raises, and ``Unavailable``."""
+        node = image.get(NODES, STORAGE_NODE)
+        if node is None:
+            raise Unavailable("the storage controller is away", hint="start it, and VACUUM again")
+        try:
+            # Somewhat longer than it may take: who is at a file when the time is over comes to its end.
+            timeout_s = asked.timeout_s + FINISHING_S
+            return decode_won(act(self._client(node.address), "vacuum", timeout_s, encode_asked(asked)))
+        except (pa.ArrowException, flight.FlightError, ValueError, TypeError, OSError) as error:
+            with self._lock:
+                self._clients.pop(node.address, None)
+            if '{"family"' in str(error):
+                raise decode_error(str(error)) from error
+            raise Unavailable("the storage controller does not answer", detail=in_words(error),
+                              hint="what it has done so far stays; VACUUM again") from error  # fmt: skip
 
     def _client(self, address: str) -> flight.FlightClient:
         with self._lock:

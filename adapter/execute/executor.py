@@ -47,6 +47,7 @@ from adapter.execute.sequences import Sequences
 from adapter.execute.session_names import names_of
 from adapter.execute.system_reads import SystemReads
 from adapter.execute.uniques import Uniques
+from adapter.execute.vacuums import Vacuums
 from adapter.execute.validations import Validations
 from adapter.execute.variable_statements import VariableStatements
 from adapter.state.interfaces import Kind, Notice, OutputColumn, Prepared, Result
@@ -90,9 +91,9 @@ class TidemarkExecutor:
         self.plans = Plans()
         self.sequences = Sequences(catalog, oracle, bridge, now_ms)
         self.ddl = DdlQueue(catalog, oracle, bridge, now_ms, self.planner)
-        relations = CatalogRelations()
+        relations, nodes = CatalogRelations(), nodes or NodeStatus()
         constants = Constants(relations)
-        self.system = SystemReads(relations, self.plans, catalog, oracle, nodes or NodeStatus(), now_ms)
+        self.system = SystemReads(relations, self.plans, catalog, oracle, nodes, now_ms)
         self.reads = Reads(peeks, self.plans)
         self.commits = Commits(Inserter(catalog, oracle, writer, bridge), self.images)
         not_null = NotNull(self.images, self.plans, self.reads)
@@ -128,6 +129,7 @@ class TidemarkExecutor:
             st.ShowCreate: looks.show,
             st.Explain: looks.explain,
             st.Upkeep: looks.upkeep,
+            st.Vacuum: Vacuums(self.images, nodes, bridge).run,
             st.ValidateConnection: Validations(self.images, bridge).run,
         }
 

@@ -13,12 +13,32 @@ from adapter.execute.session_names import names_of
 from adapter.state.interfaces import Prepared, Result
 from adapter.state.session_state import SessionState
 from catalog_log.image import Image
+from catalog_log.objects import Item
 from controllers.peeks.peek import Peek
 from journal.errors import InvalidUsage, TidemarkError
 from sql.objects.names import SystemRelation, cluster_named, find, relation
 from sql.statements.plan_cache import Statement
 from sql.syntax import statements as st
 from trees.errors import no_column, wrong_kind
+
+
+async def named(images: Images, session: SessionState, upkeep: st.Upkeep) -> tuple[Image, list[Item]]:
+    """The catalog in force and what ``upkeep`` names in it, but for the system's.  Raises as Postgres does."""
+    if upkeep.outside_blocks and session.transaction.in_block:
+        raise InvalidUsage(f"{upkeep.tag} cannot run inside a transaction block", sqlstate="25001")
+    _, image = await images.in_force(session)
+    found: list[Item] = []
+    for name, columns in upkeep.named:
+        item = find(image, names_of(session), name) or relation(image, names_of(session), name)
+        if isinstance(item, SystemRelation):
+            continue
+        if item.kind not in upkeep.kinds:
+            raise wrong_kind(name.last, " or ".join(st.KIND_WORDS[each] for each in upkeep.kinds))
+        known = [column.name for column in item.columns] if columns else []
+        if unknown := [each for each in columns if each not in known]:
+            raise no_column(unknown[0], known)
+        found.append(item)
+    return image, found
 
 
 class Looks:
@@ -39,20 +59,8 @@ class Looks:
         self, session: SessionState, prepared: Prepared, statement: Statement, params: Sequence[object | None]
     ) -> Result:
         """There is nothing to do: what is named is looked up."""
-        upkeep = statement.parsed
-        if upkeep.outside_blocks and session.transaction.in_block:
-            raise InvalidUsage(f"{upkeep.tag} cannot run inside a transaction block", sqlstate="25001")
-        _, image = await self._images.in_force(session)
-        for name, columns in upkeep.named:
-            item = find(image, names_of(session), name) or relation(image, names_of(session), name)
-            if isinstance(item, SystemRelation):
-                continue
-            if item.kind not in upkeep.kinds:
-                raise wrong_kind(name.last, " or ".join(st.KIND_WORDS[each] for each in upkeep.kinds))
-            known = [column.name for column in item.columns] if columns else []
-            if unknown := [each for each in columns if each not in known]:
-                raise no_column(unknown[0], known)
-        return Result(upkeep.tag)
+        await named(self._images, session, statement.parsed)
+        return Result(statement.parsed.tag)
 
     async def explain(
         self, session: SessionState, prepared: Prepared, statement: Statement, params: Sequence[object | None]

@@ -17,6 +17,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -48,6 +49,7 @@ from controllers.storage.sealing import SEAL_ROWS
 from controllers.storage.source import Source
 from controllers.storage.status_server import StatusServer
 from controllers.storage.taking import InPlace, Taking
+from controllers.vacuum import Won, decode_asked, encode_won
 from journal.api import Subscription
 from journal.errors import TidemarkError, Unavailable
 from journal.names import TopicNames
@@ -140,7 +142,7 @@ class StorageController:
         self._sealing = threading.Thread(target=self._seal, name="sealer", daemon=True)
         self._sealing_failed: BaseException | None = None
         self._at_work = open_at_work(bootstrap, names, STORAGE, self._incarnation)
-        self._server = StatusServer(host, self.status, port, self._retry)
+        self._server = StatusServer(host, self.status, port, self._retry, self._vacuum)
 
     def run(self, stopped: threading.Event, on_ready) -> None:
         """Serve until ``stopped``.  Calls ``on_ready(address)`` once everything that was known is being served.
@@ -187,6 +189,21 @@ class StorageController:
     def _retry(self, object_id: str) -> bool:
         """Release a source from quarantine; whether it was there.  It goes on by itself.  Any thread."""
         return bool(self._at_work.refused(object_id)) and bool(self._at_work.release([object_id]))
+
+    def _vacuum(self, body: bytes) -> bytes:
+        """Done, and what it won.  Any thread; raises ``TidemarkError``."""
+        asked = decode_asked(body)
+        if self._sealer is None:
+            return encode_won(Won(store=False))
+        done = self._sealer.vacuum(asked)
+        while True:
+            try:
+                return encode_won(done.result(IDLE_ADVANCE_S))
+            except FutureTimeout:
+                if done.done():
+                    raise
+                if self._ended.is_set():
+                    raise Unavailable("the storage controller is stopping", hint="try again") from None
 
     # -- commands
 

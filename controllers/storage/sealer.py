@@ -11,13 +11,15 @@ One thread, which works on one collection at a time; memory is bounded by a file
 from __future__ import annotations
 
 import logging
+import queue
 import tempfile
 import threading
 import time
 import uuid
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
+from concurrent.futures import Future
+from contextlib import closing, suppress
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -40,8 +42,9 @@ from controllers.storage import sealing
 from controllers.storage.reconcile import is_below
 from controllers.storage.sealing import FILE_BYTES, FILE_ROWS, SEAL_FACTOR, Shape
 from controllers.storage.spread import parts
+from controllers.vacuum import ALL_ROWS, WAITING_MAX, Asked, Waiting, Won
 from journal import clients
-from journal.errors import Indeterminate, TidemarkError, Unavailable
+from journal.errors import Indeterminate, Rejected, TidemarkError, Unavailable
 from journal.names import TopicNames
 from oracle.bindings import NOTHING, Bound
 from oracle.checkpoints import CheckpointPolicy
@@ -170,19 +173,60 @@ class Sealer:
         self._swept: tuple[float, int] | None = None
         self._counts = {"exchanges": 0, "files_written": 0, "bytes_written": 0, "cuts": 0, "collected": 0}
         self._stopped = threading.Event()
+        self._asked: queue.Queue[Waiting | None] = queue.Queue(WAITING_MAX)
+        """Vacuums that somebody waits for; ``None`` wakes the thread up."""
 
     def run(self) -> None:
         """Until :meth:`stop`."""
-        while not self._stopped.wait(LOOK_S):
+        looked_at = self._clock()
+        while not self._stopped.is_set():
+            asked = self._next_asked()
+            if self._stopped.is_set():
+                self._refuse(asked)
+                break
+            if asked is not None:
+                self._answer(asked)
+            if asked is not None and self._clock() < looked_at + LOOK_S:
+                continue
+            looked_at = self._clock()
             try:
                 self.look()
             except TidemarkError as error:
                 # Each is tried again at the next look: a broker, a journal or the store is away.
                 log.warning("segments are not as they should be yet", extra=_told(error))
+        while not self._asked.empty():
+            self._refuse(self._next_asked())
+
+    def _next_asked(self) -> Waiting | None:
+        try:
+            return self._asked.get(timeout=LOOK_S)
+        except queue.Empty:
+            return None
+
+    def _refuse(self, asked: Waiting | None) -> None:
+        if asked is not None:
+            asked.done.set_exception(_stopping())
 
     def stop(self) -> None:
         """Returns at once; what is being read or written is given up at the next piece of it."""
         self._stopped.set()
+        with suppress(queue.Full):  # then it is awake
+            self._asked.put_nowait(None)
+
+    def vacuum(self, asked: Asked) -> Future[Won]:
+        """Have it done soon, beside readers and writers, whom it never holds up.  Any thread.
+
+        Raises ``Rejected`` 53400 where too many wait.  What is answered is done and in the log; fails with what keeps
+        all of it from being done.
+        """
+        done: Future[Won] = Future()
+        try:
+            self._asked.put_nowait(Waiting(asked, self._clock() + asked.timeout_s, done))
+        except queue.Full:
+            raise Rejected("too many are waiting for VACUUM", sqlstate="53400", hint="try again later") from None
+        if self._stopped.is_set():
+            raise _stopping()
+        return done
 
     def close(self) -> None:
         """Once :meth:`run` has returned."""
@@ -238,6 +282,80 @@ class Sealer:
     def checkpoint(self) -> int:
         """Of its own log; as :meth:`segments.log.SegmentsLog.checkpoint`."""
         return self._segments.checkpoint(self._policy)
+
+    # -- what somebody asks for
+
+    def _answer(self, asked: Waiting) -> None:
+        try:
+            asked.done.set_result(self._vacuumed(asked.asked, asked.until))
+        except TidemarkError as error:
+            asked.done.set_exception(error)
+        except Exception as error:
+            log.exception("a vacuum failed")
+            asked.done.set_exception(TidemarkError("VACUUM failed", detail=str(error) or type(error).__name__))
+
+    def _vacuumed(self, asked: Asked, until: float) -> Won:
+        """Seal what may be, merge and write anew what takes anything away, remove what nobody holds."""
+        checkpointed(self._oracle, self._catalog, self._policy)
+        self._views.checkpoint(self._oracle.state.since, self._policy)
+        oracle, image = self._known()
+        self._forget(image)
+        collected, written = self._counts["collected"], dict[str, int]()
+        everything = {each.item.id: each for each in self._all(oracle, image)}
+        names = [name for name in asked.names or everything if name in everything]
+        won, before = Won(), self._sizes(names)
+        for name in names:
+            if self._clock() >= until or self._stopped.is_set():
+                won.late = True
+                break
+            try:
+                written[name] = self._tidied(everything[name], asked, until)
+                self._failing.pop(name, None)
+            except Exception as error:
+                if self._stopped.is_set():
+                    raise _stopping() from error
+                why = error.message if isinstance(error, TidemarkError) else str(error) or type(error).__name__
+                self._leave(name, why)
+                won.failing[name] = why
+                log.warning("a collection was not vacuumed", extra={"collection": name, "reason": why})
+        self._plan_cuts(image)
+        self._cut_due()
+        self._collect()
+        after = self._sizes(names)
+        won.sealed = sum(written.values())
+        won.files, won.bytes = (before[0], after[0]), (before[1], after[1])
+        won.collected, won.waiting = self._counts["collected"] - collected, len(self._segments.state.gone)
+        won.late = won.late or self._clock() >= until
+        return won
+
+    def _all(self, oracle: OracleState, image: Image) -> Iterator[_Collection]:
+        views = self._views.state
+        bound = [(name, each, oracle.since_of(name)) for name, each in oracle.bound.items()]
+        bound += [(name, view.bound, views.since) for name, view in views.views.items()]
+        for name, each, since in bound:
+            item = image.item(name)
+            if isinstance(item, Relation):
+                yield _Collection(item, each, since, self._segments.state.sealed(name), self._policy.retain_ms)
+
+    def _sizes(self, names: Iterable[str]) -> tuple[int, int]:
+        files = [each for name in names for each in self._segments.state.sealed(name).files]
+        return len(files), sum(each.size for each in files)
+
+    def _tidied(self, found: _Collection, asked: Asked, until: float) -> int:
+        """One collection; how many rows were sealed."""
+        name, sealed = found.item.id, 0
+        least = 1 if asked.names else ALL_ROWS
+        while self._clock() < until:
+            runs = sealing.old(found.bound, found.sealed, found.since)
+            if sealing.total(runs, found.shape) < least:
+                break
+            sealed += self._seal(found, sealing.taken(runs, found.shape, SEAL_FACTOR * self._rows))
+            found = found._replace(sealed=self._segments.state.sealed(name))
+        if asked.full and self._clock() < until and sealing.is_loose(self._segments.state.sealed(name)):
+            self._rewrite(name, self._segments.state.sealed(name))
+        while self._clock() < until and self._merge(name, slack=0):
+            pass
+        return sealed
 
     # -- what there is
 
@@ -312,7 +430,8 @@ class Sealer:
         waits_s = AFTER_FAILURE_S if before is None else min(2 * before.waits_s, AFTER_FAILURE_MAX_S)
         self._failing[name] = _Failure(reason, self._clock() + waits_s, waits_s)
 
-    def _seal(self, found: _Collection, runs: Sequence[BoundRun]) -> None:
+    def _seal(self, found: _Collection, runs: Sequence[BoundRun]) -> int:
+        """How many rows are in files by it."""
         name = found.item.id
         format_ = ROWS if found.shape.batches else JSON
         if self._reader is None:
@@ -323,28 +442,40 @@ class Sealer:
         through = max(each.ts for each in runs)
         offsets = tuple(each.run._replace(attempt="", rows=-1) for each in runs)
         self._exchange(Exchange(name, through, offsets, tuple(added)))
-        log.info("sealed", extra={"collection": name, "rows": sum(each.changes for each in added),
-                                  "files": len(added), "took_s": round(self._clock() - begun, 3)})  # fmt: skip
+        rows = sum(each.changes for each in added)
+        log.info("sealed", extra={"collection": name, "rows": rows, "files": len(added),
+                                  "took_s": round(self._clock() - begun, 3)})  # fmt: skip
+        return rows
 
-    def _merge(self, name: str) -> bool:
-        """Put files together, or write all of them anew; whether there was anything to do."""
+    def _merge(self, name: str, slack: int | None = None) -> bool:
+        """Put files together, or write all of them anew; whether there was anything to do.  ``slack``: changes that
+        may be there without a need, where that is not as always."""
         sealed = self._segments.state.sealed(name)
-        if rewrite := sealing.to_rewrite(sealed, self._stays.get(name, self._rows)):
-            files, read = sealed.files, self._rewritten
+        if sealing.to_rewrite(sealed, max(self._stays.get(name, 0), self._rows if slack is None else slack)):
+            self._rewrite(name, sealed)
         elif pair := sealing.to_merge(sealed.files):
-            files, read = pair, self._merged
+            self._replace(name, sealed, pair, self._merged)
         else:
             return False
+        return True
+
+    def _rewrite(self, name: str, sealed: Sealed) -> None:
+        """Write all of its files anew."""
+        after = sealed._replace(files=self._replace(name, sealed, sealed.files, self._rewritten))
+        self._stays.pop(name, None)
+        if sealing.to_rewrite(after, 0):
+            self._stays[name] = after.changes
+
+    def _replace(
+        self, name: str, sealed: Sealed, files: Sequence[Segment],
+        read: Callable[[Sequence[Segment], Columns], Iterator[pa.Table]],
+    ) -> tuple[Segment, ...]:  # fmt: skip
+        """Have what ``read`` makes of ``files`` in their place; the new ones."""
         columns = self._columns_in(name, sealed)
         with closing(read(files, columns)) as tables:
             added = self._write(name, columns, self._until_stopped(tables))
         self._exchange(Exchange(name, removed=tuple(each.path for each in files), added=tuple(added)))
-        if rewrite:
-            after = sealed._replace(files=tuple(added))
-            self._stays.pop(name, None)
-            if sealing.to_rewrite(after, self._rows):
-                self._stays[name] = after.changes
-        return True
+        return tuple(added)
 
     def _columns_in(self, name: str, sealed: Sealed) -> Columns:
         """All columns that rows in these files may have.
@@ -564,6 +695,10 @@ def checkpointed(oracle: Oracle, catalog: CatalogLog, policy: CheckpointPolicy) 
     upper = oracle.barrier().result().catalog_upper
     image = catalog.when_upper(upper, CATALOG_TIMEOUT_S).result()
     return oracle.checkpoint(policy, kept_history(image))
+
+
+def _stopping() -> Unavailable:
+    return Unavailable("the storage controller is stopping", hint="try again")
 
 
 def _positions(table: pa.Table) -> pa.Table:

@@ -104,6 +104,13 @@ def to_rewrite(sealed: Sealed, slack: int) -> bool:
     return not all(each.plain for each in sealed.files) and sealed.changes > 2 * max(sealed.net, 0) + slack
 
 
+def is_loose(sealed: Sealed) -> bool:
+    """Whether writing all of it anew takes rows away, or most of the files: each part of what is written anew has some
+    room left, and so there may be a few more than would do."""
+    cancels = sealed.changes > max(sealed.net, 0) and not all(each.plain for each in sealed.files)
+    return cancels or len(sealed.files) > 2 * max(parts_of(sealed.files), 1)
+
+
 def parts_of(files: Sequence[Segment]) -> int:
     """Into how many parts ``files`` go that are written anew: each is in memory at once."""
     rows_in = -(-sum(each.changes for each in files) // FILE_ROWS)

@@ -67,7 +67,7 @@ from sql.syntax.sequences import AlterSequence, CreateSequence
 from sql.syntax.show import Explain, ShowCreate, ShowObjects, ShowVariable
 from sql.syntax.sources import CreateSource, Fetched, FormatSpec
 from sql.syntax.statement import DDL, KIND_WORDS, PLANNED, WRITES, Kind, Name, Statement
-from sql.syntax.upkeep import Upkeep
+from sql.syntax.upkeep import Upkeep, Vacuum
 from sql.syntax.variables import ResetAll, SetVariable
 
 CREATED: Created = {
@@ -100,13 +100,12 @@ ALTERED: Altered = {
 
 __all__ = [
     "ALTERED", "CREATED", "DDL", "KIND_WORDS", "PLANNED", "WRITES", "AddColumn", "AddIdentity", "AlterCluster",
-    "AlterColumns", "AlterHistory", "AlterSequence", "Begin", "Change", "CloseCursors", "ClusterSetting", "ColumnAction", "ColumnDef",
-    "Comment", "Commit", "Control", "Copy", "CopyFrom", "CopyOptions", "CopyTo",
-    "CreateConnection", "CreateIndex", "CreateSchema", "CreateSequence",
-    "CreateSource", "CreateTable", "CreateView", "Deallocate", "Delete", "Discard", "Drop", "DropColumn",
-    "DropConstraint", "DropIdentity", "DropNotNull", "Empty", "Explain", "Fetched", "FormatSpec", "Insert", "Kind",
-    "Name", "Query", "Release", "Rename", "RenameColumn", "RenameSchema", "ResetAll", "ResetSource", "Rollback",
-    "RollbackTo", "Savepoint", "SetDefault", "SetIdentity", "SetNotNull", "SetSchema", "SetTransaction", "SetVariable",
-    "ShowCreate", "ShowObjects", "ShowVariable", "Statement", "Truncate", "Unlisten", "Unmark", "Update", "Upkeep",
-    "ValidateConnection",
+    "AlterColumns", "AlterHistory", "AlterSequence", "Begin", "Change", "CloseCursors", "ClusterSetting",
+    "ColumnAction", "ColumnDef", "Comment", "Commit", "Control", "Copy", "CopyFrom", "CopyOptions", "CopyTo",
+    "CreateConnection", "CreateIndex", "CreateSchema", "CreateSequence", "CreateSource", "CreateTable", "CreateView",
+    "Deallocate", "Delete", "Discard", "Drop", "DropColumn", "DropConstraint", "DropIdentity", "DropNotNull", "Empty",
+    "Explain", "Fetched", "FormatSpec", "Insert", "Kind", "Name", "Query", "Release", "Rename", "RenameColumn",
+    "RenameSchema", "ResetAll", "ResetSource", "Rollback", "RollbackTo", "Savepoint", "SetDefault", "SetIdentity",
+    "SetNotNull", "SetSchema", "SetTransaction", "SetVariable", "ShowCreate", "ShowObjects", "ShowVariable",
+    "Statement", "Truncate", "Unlisten", "Unmark", "Update", "Upkeep", "Vacuum", "ValidateConnection",
 ]  # fmt: skip

@@ -1,14 +1,15 @@
-"""ANALYZE, VACUUM, REINDEX and REFRESH MATERIALIZED VIEW: upkeep, of which there is none to do.  Pure.
+"""ANALYZE, REINDEX and REFRESH MATERIALIZED VIEW: upkeep, of which there is none to do; and VACUUM.  Pure.
 
-Tools and habits send them.  Here a view is always fresh, an index is what it indexes, and what changes took away is
-cleaned up by whoever keeps it; so what they name is looked up, as Postgres would, and that is all.
+Tools and habits send them.  Here a view is always fresh and an index is what it indexes; so what they name is looked
+up, as Postgres would, and that is all.  What changes took away is cleaned up in time by whoever keeps it, and sooner
+where somebody says VACUUM.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from catalog_log.objects import INDEX, MATERIALIZED_VIEW, TABLE
+from catalog_log.objects import INDEX, MATERIALIZED_VIEW, SOURCE, TABLE
 from journal.errors import InvalidUsage
 from sql.syntax.cursor import Cursor
 from sql.syntax.statement import Name, Statement
@@ -16,6 +17,7 @@ from trees.errors import unsupported
 
 _ALWAYS = "an index is always what it indexes"
 _RELATION = (TABLE, MATERIALIZED_VIEW)
+_STORED = (TABLE, SOURCE, MATERIALIZED_VIEW)
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,9 @@ class Upkeep(Statement):
         if word == "vacuum" and not options & {"analyze", "analyse"} and any(columns for _, columns in found):
             told = "ANALYZE option must be specified when a column list is provided"
             raise InvalidUsage(told, sqlstate="0A000", hint="say VACUUM (ANALYZE)")
-        return cls(word.upper(), tuple(found), _RELATION, outside_blocks=word == "vacuum")
+        if word == "vacuum":
+            return Vacuum("VACUUM", tuple(found), _STORED, outside_blocks=True, full="full" in options)
+        return cls(word.upper(), tuple(found), _STORED)
 
     @classmethod
     def _refresh(cls, c: Cursor) -> Upkeep:
@@ -75,6 +79,13 @@ class Upkeep(Statement):
         return cls("REINDEX", ((name, ()),), kinds, outside_blocks=aside)
 
 
+@dataclass(frozen=True)
+class Vacuum(Upkeep):
+    """``full``: write all anew from which anything can be taken away."""
+
+    full: bool = False
+
+
 _WORDS = {"analyze": ("verbose",), "vacuum": ("full", "freeze", "verbose", "analyze", "analyse"), "reindex": ()}
 _OPTIONS = {
     "analyze": ("verbose", "skip_locked", "buffer_usage_limit"),
@@ -97,10 +108,12 @@ def _options(c: Cursor, of: str) -> frozenset[str]:
     while True:
         if (word := c.word()) not in _OPTIONS[of]:
             raise c.error()
-        found.add(word)
         c.at += 1
-        if c.word() not in (",", ")"):
+        said = c.word()
+        if said not in (",", ")"):
             c.at += 1
+        if said not in ("off", "false", "0"):
+            found.add(word)
         if not c.take(","):
             c.expect(")")
             return frozenset(found)

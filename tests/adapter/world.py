@@ -32,6 +32,7 @@ from controllers.arrangements.residual import compile_residual
 from controllers.arrangements.tuples import canonical, to_rows
 from controllers.changes import present
 from controllers.compute.peek_query import query_of
+from controllers.node_status import NodeStatus
 from functions.registry import OWN
 from journal.aio import Bridge
 from journal.memory import MemoryCheckpointStore, MemoryTopic, MemoryTransport
@@ -156,6 +157,8 @@ class World:
         self.store = Store()
         self.now_ms = 1_000_000
         self.topics: dict[str, bool] = {}
+        self.nodes: NodeStatus | None = None
+        """What asks controllers; as it is in production where none is given."""
         """Users' topics: whether there is one.  Of others nobody says anything."""
         ensure_genesis(MemoryTransport(self.catalog_topic), self.genesis, "bootstrap")
 
@@ -175,7 +178,8 @@ class World:
             await bridge.wait(oracle.raise_format())
         peeks = self.answers(self.store, catalog, oracle)
         executor = TidemarkExecutor(
-            catalog, oracle, self.store, peeks, bridge, now_ms=lambda: self.now_ms, topic_exists=self.topics.get
+            catalog, oracle, self.store, peeks, bridge, now_ms=lambda: self.now_ms, topic_exists=self.topics.get,
+            nodes=self.nodes,
         )
         executor.start()
         try:

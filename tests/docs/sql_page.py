@@ -49,7 +49,8 @@ another meaning. This page is made from the tables in the code (`tests/docs/test
 | `DROP …`, `ALTER SOURCE … RESET [CASCADE]`, `COMMENT ON …` | `CASCADE` drops what depends on it |
 | `EXPLAIN [PLAN]`, `EXPLAIN TIMESTAMP`, `EXPLAIN STRATEGY` | who answers and how, as of when, how a view is kept |
 | `BEGIN`, `COMMIT`, `ROLLBACK`, `SAVEPOINT` | reads at one timestamp and of what it wrote; commits all of it or none |
-| `ANALYZE`, `VACUUM`, `REINDEX`, `REFRESH MATERIALIZED VIEW` | what they name is looked up; there is nothing to do |
+| `VACUUM [FULL] [t, …]` | what is settled is sealed, merged and tidied up now: below |
+| `ANALYZE`, `REINDEX`, `REFRESH MATERIALIZED VIEW` | what they name is looked up; there is nothing to do |
 | `SET`, `SHOW`, `RESET`, `DISCARD` | the session's variables |
 | `PREPARE`, `EXECUTE`, `DEALLOCATE`, `DECLARE`, `FETCH`, `MOVE`, `CLOSE` | as in Postgres |
 
@@ -151,6 +152,16 @@ transaction block it is a write of the block, of which the block reads up to 1 M
 while it is being loaded takes nothing (40001). Data is UTF-8. Files and programs of the server's are nobody's here
 (42501): `\\copy` in psql reads and writes those of the client. A view is copied out by `COPY (SELECT …)`; `COPY …
 FREEZE` and COPY of a statement that writes are refused. `pg_stat_progress_copy` tells how far each of an adapter's is.
+
+### VACUUM
+
+The storage controller does it all by itself in time: rows older than history is kept go to files once they are many,
+files merge, and all of a relation is written anew once half of it cancels out. `VACUUM t` has it do so now, however few
+rows there are, and remove files and cut topics that nobody can be reading any more; `VACUUM FULL t` writes anew
+whatever anything can be taken away from. Where nothing is named, relations with few rows to be sealed are left as they
+are. It is answered once that is done (or after ten minutes, or `statement_timeout`: what is done stays), with a notice
+of what it won. No reader or writer waits for it. `FREEZE`, `VERBOSE`, `ANALYZE` and Postgres's other options are taken
+and say nothing here. In a transaction block it is 25001; where the storage controller is away it is an error.
 
 ### Sequences
 

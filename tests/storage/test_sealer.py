@@ -27,7 +27,8 @@ from controllers.compute.relation import Relation
 from controllers.storage import sealer as module
 from controllers.storage import sealing
 from controllers.storage.sealer import Sealer, Waits
-from journal.errors import Indeterminate, TidemarkError, Unavailable
+from controllers.vacuum import WAITING_MAX, Asked, Won
+from journal.errors import Indeterminate, Rejected, TidemarkError, Unavailable
 from journal.memory import MemoryCheckpointStore, MemoryTopic, MemoryTransport
 from journal.names import TopicNames
 from oracle.checkpoints import CheckpointPolicy, Checkpoints
@@ -268,6 +269,118 @@ def test_history_that_is_kept_is_read_at_each_timestamp_and_sealed_later(world: 
     assert sealed(world, sealer).through == world.model["u1"][-1][0]
     assert world.oracle.state.since_of("u1") == world.oracle.state.since and not world.oracle.state.kept
     world.check("u1")
+
+
+def vacuumed(sealer: Sealer, *names: str, full: bool = False, timeout_s: float = 600.0) -> Won:
+    """As its thread does it for whoever waits."""
+    done = sealer.vacuum(Asked(names, full, timeout_s))
+    sealer._answer(sealer._asked.get_nowait())
+    return done.result(0)
+
+
+def test_vacuum_seals_what_may_be_however_little_and_collects_what_nobody_holds(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.create("u2")
+    sealer = world.sealer(rows=1000)
+    for n in range(4):
+        world.insert("u1", (n, n, 1))
+        world.insert("u2", (n, n, 1))
+    world.passes(1)
+    assert vacuumed(sealer) == Won(), "little stays where it is, where nothing is named"
+    found = vacuumed(sealer, "u1", "nobody's")
+    assert (found.sealed, found.files, found.late, found.failing) == (4, (0, 1), False, {})
+    assert sealer._segments.state.sealed("u1").net == 4 and not sealer._segments.state.sealed("u2").files
+    world.check("u1")
+    monkeypatch.setattr(sealing, "FILE_ROWS", 10)
+    monkeypatch.setattr(module, "FILE_ROWS", 10)
+    world.insert("u1", *((k, 0, 1) for k in range(30)))
+    world.passes(1)
+    vacuumed(sealer, "u1")
+    world.insert("u1", *((k, 0, -1) for k in range(0, 30, 4)))
+    world.passes(1)
+    assert vacuumed(sealer, "u1").sealed == 8
+    before = sealer._segments.state.sealed("u1")
+    assert before.changes > before.net == 26 and vacuumed(sealer, "u1").files == (len(before.files),) * 2
+    world.check("u1")
+    found = vacuumed(sealer, "u1", full=True)
+    after = sealer._segments.state.sealed("u1")
+    assert all(each.plain for each in after.files) and after.changes == after.net == 26
+    assert found.files == (len(before.files), len(after.files)) and found.waiting
+    assert found.bytes[1] == sum(each.size for each in after.files)
+    again = vacuumed(sealer, "u1", full=True)
+    assert again.files == (len(after.files),) * 2 and again.waiting == found.waiting, "there is nothing to be done"
+    world.check("u1")
+    world.passes(WAITS.grace_s + 1)
+    found = vacuumed(sealer, "u1")
+    assert found.collected and not found.waiting and world.topics.starts["u1"] == 4
+    assert {each.path for each in world.store.files()} == {each.path for each in after.files}
+    world.check("u1")
+
+
+def test_vacuum_leaves_history_that_is_kept(world: World) -> None:
+    world.keep("u1", 1000)
+    for n in range(4):
+        world.insert("u1", (n, n, 1))
+        world.passes(1)
+    sealer = world.sealer()
+    assert vacuumed(sealer, "u1", full=True).sealed == 0
+    assert world.oracle.state.since_of("u1") < world.model["u1"][1][0]
+    world.check("u1")
+
+
+def test_a_vacuum_ends_in_time_and_what_it_did_stays(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SEAL_FACTOR", 1)
+    for n in range(6):
+        world.insert("u1", (n, n, 1))
+    world.passes(1)
+    sealer = world.sealer(rows=2)
+    write = sealer._write
+
+    def slowly(*args):
+        world.clock.now += 4
+        return write(*args)
+
+    sealer._write = slowly
+    found = vacuumed(sealer, "u1", timeout_s=5)
+    assert found.late and found.sealed == 4
+    world.check("u1")
+    found = vacuumed(sealer, "u1")
+    assert not found.late and found.sealed == 2
+
+
+def test_who_waits_for_a_vacuum_is_answered_whatever_happens(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.create("u2")
+    for name in ("u1", "u2"):
+        for n in range(4):
+            world.insert(name, (n, n, 1))
+    world.passes(1)
+    sealer = world.sealer()
+    write = sealer._write
+
+    def broken(name: str, *args):
+        if name == "u1":
+            raise OSError(28, "No space left on device")
+        return write(name, *args)
+
+    sealer._write = broken
+    found = vacuumed(sealer, "u1", "u2")
+    assert found.failing.keys() == {"u1"} and "No space" in found.failing["u1"] and found.sealed == 4
+    monkeypatch.setattr(module, "checkpointed", lambda *_: (_ for _ in ()).throw(Unavailable("the broker is away")))
+    with pytest.raises(Unavailable, match="broker is away"):
+        vacuumed(sealer, "u2")
+    monkeypatch.setattr(module, "LOOK_S", 0.01)
+    waiting = [sealer.vacuum(Asked()) for _ in range(WAITING_MAX)]
+    with pytest.raises(Rejected) as full:
+        sealer.vacuum(Asked())
+    assert full.value.sqlstate == "53400"
+    sealer.stop()
+    sealer.run()
+    for each in waiting:
+        with pytest.raises(Unavailable, match="stopping"):
+            each.result(0)
+    with pytest.raises(Unavailable, match="stopping"):
+        sealer.vacuum(Asked())
 
 
 def test_what_is_little_or_new_stays_on_its_topic(world: World) -> None:
@@ -646,7 +759,7 @@ def killed_at(exchange, before: bool):
 def live(world: World, monkeypatch: pytest.MonkeyPatch, seed: int) -> int:
     """Random rows, seals, merges, cuts and collections, with a kill at each step of the store and of the log, read by
     readers that know nothing; how often it was killed.  Every other seed has topics of three partitions."""
-    rng = random.Random(seed)
+    rng, asking = random.Random(seed), random.Random(seed)
     world.topics.partitions = (1, 3)[seed % 2]
     monkeypatch.setattr(sealing, "FILE_ROWS", 12)
     monkeypatch.setattr(module, "FILE_ROWS", 12)
@@ -675,6 +788,8 @@ def live(world: World, monkeypatch: pytest.MonkeyPatch, seed: int) -> int:
         if rng.random() < 0.2:
             sealer._segments.exchange = killed_at(sealer._segments.exchange, rng.random() < 0.5)
         try:
+            if asking.random() < 0.3:
+                vacuumed(sealer, *asking.sample(("u1", "u2"), asking.randint(0, 2)), full=asking.random() < 0.5)
             sealer.look()
         except Killed:
             kills += 1
