@@ -8,10 +8,12 @@ from adapter.execute.commits import Commits
 from adapter.execute.constants import Constants
 from adapter.execute.draws import Draws
 from adapter.execute.images import Images
+from adapter.execute.load_keys import LoadKeys
 from adapter.execute.loads import Load
 from adapter.execute.plans import Plans
 from adapter.execute.sequences import Sequences
 from adapter.execute.session_names import names_of
+from adapter.execute.uniques import Uniques
 from adapter.state.copying import Copying, CopyProgress
 from adapter.state.interfaces import Outgoing, Prepared, Result
 from adapter.state.session_state import SessionState
@@ -38,9 +40,11 @@ class Copies:
         constants: Constants,
         sequences: Sequences,
         commits: Commits,
+        uniques: Uniques,
         prepare: Prepare,
         run: Run,
     ) -> None:
+        self._uniques = uniques
         self._images, self._plans, self._constants = images, plans, constants
         self._sequences, self._commits = sequences, commits
         self._prepare, self._run = prepare, run
@@ -55,13 +59,15 @@ class Copies:
         _check_place(parsed)
         names = names_of(session)
 
-        async def planned(image: Image) -> CopyPlan:
+        async def planned(image: Image) -> tuple[CopyPlan, Image]:
             chars = len(statement.text)
-            return await self._plans.of_size(False, chars, plan_copy, parsed, image, names)
+            return await self._plans.of_size(False, chars, plan_copy, parsed, image, names), image
 
-        plan = await self._images.certain(session, planned)
-        draws = Draws(self._sequences, session)
-        rest = draws, self._constants, self._commits, self.copying
+        plan, image = await self._images.certain(session, planned)
+        draws, keys = Draws(self._sequences, session), None
+        if plan.uniques:
+            keys = LoadKeys(session, image, plan.uniques, self._uniques, self._images)
+        rest = draws, self._constants, self._commits, keys, self.copying
         return Result("COPY", copy=Load(session, plan, parsed.options, names.zone, *rest))
 
     async def out(

@@ -110,7 +110,7 @@ class TidemarkExecutor:
         )
         changes = Changes(self.images, self.plans, constants, self.sequences, self.reads, self.commits, uniques, lines)
         self.copies = Copies(
-            self.images, self.plans, constants, self.sequences, self.commits, self.prepare, self.run
+            self.images, self.plans, constants, self.sequences, self.commits, uniques, self.prepare, self.run
         )
         self.system.copying = self.copies.copying
         variables, looks = VariableStatements(self.plans), Looks(self.images, self.plans, peeks)

@@ -195,6 +195,7 @@ def keys_written(entries: Iterable[Rows]) -> tuple[KeyRange, ...]:
         if each.uniques:
             of_table = points.setdefault(each.table.id, set())
             of_table.update(key for _, keys in each.keys for key in keys if key is not None)
+            of_table.update(each.more_keys)
     return _ranges({table: of_table or {NO_KEY} for table, of_table in points.items()})
 
 

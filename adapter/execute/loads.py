@@ -24,6 +24,7 @@ from adapter.copying.told import Places
 from adapter.execute.commits import Commits
 from adapter.execute.constants import Constants
 from adapter.execute.draws import Draws
+from adapter.execute.load_keys import LoadKeys
 from adapter.execute.rows import Rows, check_buffer, checked, columns_of_query
 from adapter.state.copying import Copying, CopyProgress
 from adapter.state.session_state import SessionState
@@ -62,6 +63,7 @@ class Load:
         draws: Draws,
         constants: Constants,
         commits: Commits,
+        keys: LoadKeys | None,
         copying: Copying,
     ) -> None:
         self.binary = options.format == BINARY
@@ -70,7 +72,7 @@ class Load:
         self.progress = copying.begin(CopyProgress(session, "COPY FROM", plan.table.id))
         self._session, self._plan, self._draws = session, plan, draws
         self._defers = session.defers_writes
-        self._constants, self._commits = constants, commits
+        self._constants, self._commits, self._keys = constants, commits, keys
         cells = [Cells(column, zone) for column in plan.columns]
         if self.binary:
             self._reader: Reader = BinaryRows(plan.table.name, cells)
@@ -152,6 +154,7 @@ class Load:
             self.progress.rows += rows.num_rows
             self.progress.excluded += chunk.height - rows.num_rows
             if rows.num_rows:
+                await self._check_keys(chunk, rows)
                 self._held.append(rows)
         self.progress.bytes += len(block)
         if chunk.failed is not None:
@@ -170,6 +173,16 @@ class Load:
                 raise
             first = await asyncio.to_thread(self._first_wrong, chunk, drawn)
             raise first from None
+
+    async def _check_keys(self, chunk: Chunk, rows: pa.Table) -> None:
+        """23505, for the first of ``rows`` whose key there is already."""
+        if self._keys is None:
+            return
+        twice = await self._keys.check(Rows(self._plan.table, rows, self._plan.made.catalog_ts + 1))
+        if twice is not None:
+            if self._plan.kept is None:  # else it is not known of which line the row is
+                twice.error.context = chunk.place(twice.row)
+            raise twice.error
 
     def _made(self, chunk: Chunk, lower: int, upper: int, drawn: Mapping[int, Sequence[Slot]]) -> pa.Table:
         """Of rows ``[lower, upper)``.  Raises 23502, and what WHERE says."""
@@ -244,4 +257,5 @@ class Load:
         none = pa.schema([(column.name, arrow_type(kind)) for column, kind in kinds]).empty_table()
         rows = pa.concat_tables([none, *self._held])
         upper = plan.made.catalog_ts + 1
-        return Rows(plan.table, rows.combine_chunks(), upper, (plan.answers,), runs=tuple(self._runs))
+        found = Rows(plan.table, rows.combine_chunks(), upper, (plan.answers,), runs=tuple(self._runs))
+        return found if self._keys is None else self._keys.committed(found)

@@ -52,6 +52,10 @@ class Rows:
     removed: tuple[Column, ...] | None = None
     uniques: tuple[Unique, ...] = ()
     points: frozenset[bytes] = frozenset()
+    runs: tuple[Run, ...] = ()
+    """Where more of them are, which were written before."""
+    more_keys: frozenset[bytes] = frozenset()
+    """The keys of all of them, where there are ``runs``."""
 
     @cached_property
     def keys(self) -> list[tuple[Unique, list[bytes | None]]]:
@@ -61,8 +65,6 @@ class Rows:
             (each, row_keys(each.index.id, [self.rows.column(place[name]) for name in each.stored_as]))
             for each in self.uniques
         ]
-    runs: tuple[Run, ...] = ()
-    """Where more of them are, which were written before."""
 
     @property
     def columns(self) -> tuple[Column, ...]:

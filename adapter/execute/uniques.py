@@ -131,6 +131,9 @@ def net(entries: Sequence[Rows]) -> Counter[bytes]:
     found: Counter[bytes] = Counter()
     for entry in entries:
         diff = 1 if entry.removed is None else -1
+        if entry.more_keys:
+            found.update(entry.more_keys)
+            continue
         for _, keys in entry.keys:
             for key in keys:
                 if key is not None:

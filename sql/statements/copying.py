@@ -11,6 +11,7 @@ from catalog_log.objects import MATERIALIZED_VIEW, SEQUENCE, SOURCE, VIEW, Colum
 from journal.errors import InvalidUsage
 from journal.timestamps import CatalogTs
 from sql.objects.names import ImageLike, Names, SystemRelation, column_types, find, relation
+from sql.objects.uniques import Unique, uniques_of
 from sql.objects.watched import Answers, Watched
 from sql.statements.insert import default_slot, no_column_of
 from sql.statements.plans import InsertPlan, SelectPlan
@@ -25,12 +26,14 @@ from trees.errors import unsupported
 @dataclass(frozen=True)
 class CopyPlan:
     """Rows with ``columns``, in their order, become rows of ``table`` by ``made`` (an INSERT of a query that gave
-    them); ``kept`` gives those of them that its WHERE keeps.  ``answers`` is what the catalog said meanwhile."""
+    them); ``kept`` gives those of them that its WHERE keeps.  ``uniques`` are its constraints.  ``answers`` is what the
+    catalog said meanwhile."""
 
     table: Table
     columns: tuple[Column, ...]
     made: InsertPlan
     kept: SelectPlan | None
+    uniques: tuple[Unique, ...]
     answers: Answers
 
 
@@ -46,7 +49,7 @@ def plan_copy(s: st.CopyFrom, image: ImageLike, names: Names) -> CopyPlan:
     kept = None if s.where is None else _kept(s.where, table, watched, names)
     at = CatalogTs(watched.upper - 1)
     made = InsertPlan(table, types, {}, at, query_columns=tuple(places), defaults=defaults)
-    return CopyPlan(table, tuple(chosen), made, kept, watched.answers)
+    return CopyPlan(table, tuple(chosen), made, kept, uniques_of(table, watched), watched.answers)
 
 
 def _target(name: st.Name, image: ImageLike, names: Names) -> Table:

@@ -193,6 +193,74 @@ async def test_a_table_that_changes_meanwhile_takes_nothing():
                     await other.execute("drop table t")
 
 
+async def keyed(connection) -> None:
+    await connection.execute("create table k (a int primary key, b text unique)")
+    await connection.execute("insert into k values (7, 'seven'), (8, null)")
+
+
+@pytest.mark.parametrize("data, line", [
+    (b"1\tx\n2\ty\n1\tz\n", 3),  # of two rows of the load
+    (b"1\tx\n2\tx\n", 2),
+    (b"1\tx\n8\tz\n1\ty\n", 2),  # there before, and told before what comes behind it
+    (b"1\tx\n2\tseven\n", 2),
+    (b"".join(b"%d\t\\N\n" % n for n in range(100, 1_000)) + b"7\tx\n", 901),
+])
+@on_a_loop
+async def test_a_load_keeps_keys(small_blocks, data, line):
+    async with client(World()) as c:
+        await keyed(c)
+        with pytest.raises(psycopg.errors.UniqueViolation) as refused:
+            await copied(c, "copy k from stdin", data)
+        assert refused.value.diag.context.startswith(f"COPY k, line {line}")
+        assert await rows(c, "select * from k order by a") == [(7, "seven"), (8, None)]
+        many = b"".join(b"%d\tt%d\n" % (n, n) for n in range(100, 700))
+        assert await copied(c, "copy k from stdin", b"1\t\\N\n2\t\\N\n", many) == "COPY 602"
+        with pytest.raises(psycopg.errors.UniqueViolation):
+            await c.execute("insert into k values (650, 'new')")
+        with pytest.raises(psycopg.errors.UniqueViolation):
+            await c.execute("insert into k values (900, 't650')")
+
+
+@on_a_loop
+async def test_keys_of_a_load_are_of_its_block(small_blocks):
+    async with client(World()) as c:
+        await keyed(c)
+        await c.execute("begin")
+        await c.execute("insert into k values (1, 'one')")
+        with pytest.raises(psycopg.errors.UniqueViolation):
+            await copied(c, "copy k from stdin", b"2\ttwo\n1\tx\n")
+        await c.execute("rollback")
+        await c.execute("begin")
+        await c.execute("delete from k where a = 7")
+        many = b"".join(b"%d\tt%d\n" % (n, n) for n in range(100, 700))
+        await copied(c, "copy k from stdin", b"3\tx\n", many)
+        with pytest.raises(psycopg.errors.UniqueViolation):
+            await copied(c, "copy k from stdin", b"300\ty\n")
+        await c.execute("rollback")
+        assert await rows(c, "select a from k order by a") == [(7,), (8,)]
+
+
+@on_a_loop
+async def test_of_a_load_and_who_writes_its_keys_meanwhile_one_wins(small_blocks):
+    async with serving(World()) as port:
+        async with (
+            await psycopg.AsyncConnection.connect(DSN.format(port), autocommit=True) as c,
+            await psycopg.AsyncConnection.connect(DSN.format(port), autocommit=True) as other,
+        ):
+            await keyed(c)
+            begun = "select coalesce(max(tuples_processed), 0) >= 2 from pg_stat_progress_copy"
+            for count in (100, 5_000):  # of more keys than a commit names, too
+                more = b"".join(b"%d\t%s%d\n" % (100 + n, b"t" * 500, n) for n in range(count))  # a client gathers
+                with pytest.raises(psycopg.errors.SerializationFailure):
+                    async with c.cursor() as cursor, cursor.copy("copy k from stdin") as copy:
+                        await copy.write(b"1\tx\n2\ty\n" + more)
+                        while not (await rows(other, begun))[0][0]:
+                            pass
+                        await other.execute("insert into k values (2, 'theirs')")
+                assert await rows(c, "select a from k order by a") == [(2,), (7,), (8,)]
+                await other.execute("delete from k where a = 2")
+
+
 @on_a_loop
 async def test_psycopg_writes_and_reads_rows():
     setup = ("create table t (a int, b text, c numeric(6,2), d timestamptz, e int[])",)

@@ -1,0 +1,108 @@
+"""The keys of a COPY: that no two of its rows have one, that none of them was there, and what its commit hangs on.
+
+As of any writer of keys (:mod:`adapter.execute.uniques`), but that its rows come in blocks: each block's keys are
+looked up as it comes, all at one timestamp or later, and the commit hangs on all of them since that.  A load cannot be
+made anew, since its rows are with the client: where somebody wrote one of its keys meanwhile it is 40001.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from adapter.execute.images import Images
+from adapter.execute.rows import Rows
+from adapter.execute.session_names import names_of
+from adapter.execute.uniques import Uniques, Where, duplicate, net
+from adapter.state.session_state import SessionState
+from catalog_log.image import Image
+from journal.errors import InvalidUsage, Rejected
+from journal.timestamps import DataTs
+from sql.objects.uniques import Unique
+
+KEYS_MAX = 1_000_000
+"""Keys of one load, which its adapter holds until it is committed: some 100 bytes each."""
+
+
+class Twice(NamedTuple):
+    """``row`` of a block has a key that another one has."""
+
+    row: int
+    error: InvalidUsage
+
+
+class LoadKeys:
+    """Of one load.  Lives on one event loop."""
+
+    def __init__(
+        self, session: SessionState, image: Image, uniques: tuple[Unique, ...], uniques_of: Uniques, images: Images
+    ) -> None:
+        self._session, self._image, self._of = session, image, uniques
+        self._uniques, self._images = uniques_of, images
+        self._seen: set[bytes] = set()
+        self._at: tuple[DataTs, bool] | None = None
+
+    async def check(self, rows: Rows) -> Twice | None:
+        """Take in the keys of a block; the first of its rows whose key there is already, if there is one.
+
+        Raises 54000 where there are too many, and what reading the index raises.
+        """
+        entry = replace(rows, uniques=self._of)
+        before = self._seen | net_keys(self._own(rows))
+        first: dict[bytes, Where] = {}
+        for row in range(rows.rows.num_rows):
+            for unique, keys in entry.keys:
+                key = keys[row]
+                if key is None:
+                    continue
+                where = Where(unique, entry, row)
+                if key in before or key in first:
+                    return await self._earlier(Twice(row, self._told(where)), first)
+                first[key] = where
+        self._seen.update(first)
+        if len(self._seen) > KEYS_MAX:
+            told = f"it has more than {KEYS_MAX} keys"
+            raise Rejected("COPY of too many rows into a table with keys", sqlstate="54000", detail=told,
+                           hint="copy them in several parts")  # fmt: skip
+        return await self._there(first)
+
+    def committed(self, rows: Rows) -> Rows:
+        """``rows`` of the load, as they are to be committed."""
+        at = None if self._at is None else self._at[0]
+        keys = frozenset(self._seen)
+        return replace(rows, uniques=self._of, more_keys=keys, points=keys, read_ts=at)
+
+    async def _earlier(self, twice: Twice, before: dict[bytes, Where]) -> Twice:
+        """``twice``, or what is wrong with a row before it."""
+        return await self._there(before) or twice
+
+    async def _there(self, wanted: dict[bytes, Where]) -> Twice | None:
+        """The first of these rows whose key is committed."""
+        if not wanted:
+            return None
+        if self._at is None:
+            self._at = await self._uniques.as_of(self._session, [next(iter(wanted.values())).entry])
+        as_of, only_at = self._at
+        there = await self._uniques.there(self._session, self._image, wanted, as_of, only_at)
+        if there and not only_at:
+            # Told is only what is there now.  A key that went since was written since: then nothing is committed.
+            state, image = await self._images.in_force(self._session)
+            there = await self._uniques.there(
+                self._session, image, {key: wanted[key] for key in there}, state.last_ts, only_at
+            )
+        if not there:
+            return None
+        where = min((wanted[key] for key in there), key=lambda each: each.row)
+        return Twice(where.row, self._told(where))
+
+    def _told(self, where: Where) -> InvalidUsage:
+        return duplicate(where, names_of(self._session).zone)
+
+    def _own(self, rows: Rows) -> list[Rows]:
+        return [each for each in self._session.buffer if each.table.id == rows.table.id]
+
+
+def net_keys(entries: list[Rows]) -> set[bytes]:
+    """The keys that rows have after ``entries`` of a transaction, beside those that are committed."""
+    return {key for key, count in net(entries).items() if count > 0}
+
