@@ -22,7 +22,7 @@ from journal.errors import InvalidUsage
 from sql.statements.copying import CopyPlan, check_forced, plan_copy, query_of
 from sql.statements.plan_cache import Statement
 from sql.syntax import statements as st
-from sql.syntax.statement import Kind
+from sql.syntax.statement import PLANNED, WRITES
 from trees.errors import unsupported
 
 Prepare = Callable[[SessionState, str], Awaitable[Prepared]]
@@ -89,8 +89,7 @@ class Copies:
             inner = await self._prepare(session, text)
             if inner.param_oids:
                 raise InvalidUsage("there is no parameter $1", sqlstate="42P02")
-            if inner.kind is not Kind.SELECT:
-                raise unsupported("COPY of a statement that writes", "run it with RETURNING")
+            _check_query(session, inner)
             result = await self._run(session, inner)
         except InvalidUsage as error:
             if error.position is not None:
@@ -99,6 +98,16 @@ class Copies:
         check_forced(parsed.options, [column.name for column in result.columns or ()])
         progress = self.copying.begin(CopyProgress(session, "COPY TO", relation_id))
         return Result("COPY", copy=Outgoing(result, parsed.options, progress, self.copying))
+
+
+def _check_query(session: SessionState, inner: Prepared) -> None:
+    """What is copied has rows; where it writes them, it may."""
+    if inner.kind not in PLANNED:
+        raise unsupported(f"COPY of {inner.tag_hint}")
+    if inner.columns is None:
+        raise InvalidUsage("COPY query must have a RETURNING clause", sqlstate="0A000", hint="run it by itself")
+    if inner.kind in WRITES and session.read_only:
+        raise InvalidUsage(f"cannot execute {inner.tag_hint} in a read-only transaction", sqlstate="25006")
 
 
 def _check_place(parsed: st.Copy) -> None:

@@ -151,9 +151,9 @@ becomes visible by one commit, whatever its size, and the memory that it takes d
 transaction block it is a write of the block, of which the block reads up to 1 MiB itself. A table that is altered
 while it is being loaded takes nothing (40001). Keys are kept: a row whose key is there is 23505, and where somebody
 else wrote one of a load's keys meanwhile it is 40001, since its rows cannot be asked for again; a load has at most
-1,000,000 keys. Data is UTF-8. Files and programs of the server's are nobody's here
-(42501): `\\copy` in psql reads and writes those of the client. A view is copied out by `COPY (SELECT …)`; `COPY …
-FREEZE` and COPY of a statement that writes are refused. `pg_stat_progress_copy` tells how far each of an adapter's is.
+1,000,000 keys. Data is UTF-8. Files and programs of the server's are nobody's here (42501): `\\copy` in psql reads and
+writes those of the client. A view is copied out by `COPY (SELECT …)`, and so are the rows that a statement with
+RETURNING gives. `COPY … FREEZE` is refused. `pg_stat_progress_copy` tells how far each of an adapter's is.
 
 ### VACUUM
 
