@@ -70,6 +70,8 @@ class MemoryIncoming:
 
     async def take(self, data: bytes) -> None:
         self.data += data
+        if self.data.endswith(b"wait\n"):
+            await self.executor._hang()
         if b"x\t" in self.data:
             raise InvalidUsage("it is no number", sqlstate="22P02")
 

@@ -733,6 +733,18 @@ def test_a_client_is_not_read_without_end_while_its_statement_runs(server):
                 c.send(f.query("select '" + "x" * 65_000 + "'"))
 
 
+def test_a_client_is_not_read_without_end_while_its_rows_are_taken(server):
+    with Raw(server) as c:
+        c.send(f.query("copy t from stdin"))
+        c.until("G")
+        c.send(f.message("d", b"1\twait\n"))
+        wait_for(server, server.executor.hanging)
+        c.socket.settimeout(0.5)
+        with pytest.raises(TimeoutError):
+            for _ in range(1000):
+                c.send(f.message("d", b"1\tone\n" * 10_000))
+
+
 def test_a_message_above_the_limit_ends_the_session(server):
     with Raw(server) as c:
         c.send(b"Q" + struct.pack("!i", MESSAGE_BYTES_MAX + 1))
