@@ -1,0 +1,107 @@
+"""What deletes cost readers of settled rows until they are merged: ``python -m bench.deletes``.
+
+A million rows in a file of the store; 1, 10 and 50 % of them are taken back by rows with a negative diff in a file
+behind it, as a sealer writes them, beside the same in one file without them, as compaction leaves it, and beside no
+deletes.  Each is read by Spark in turns, in one session.  A bitmap would give the read of the plain file at best.
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import time
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bench.settled import COLUMNS, FILE_ROWS, SINCE, file
+from collection.columns import DIFF
+from controllers.changes import consolidate
+from segments.model import Segment, new_path
+from segments.parquet import LocalFile, encode, in_order
+
+ROUNDS = 3
+QUERIES = {
+    "count": "SELECT COUNT(*) FROM {} AS `t`",
+    "filtered sum": "SELECT COUNT(*), SUM(`t`.`delay`) FROM {} AS `t` WHERE `t`.`carrier` = 'C3'",
+    "group by": "SELECT `t`.`dest`, COUNT(*), MAX(`t`.`fare`) FROM {} AS `t` GROUP BY `t`.`dest`",
+}
+
+
+def written(directory: Path, number: int, table: pa.Table) -> LocalFile:
+    table = in_order(COLUMNS, table)
+    data = encode(COLUMNS, table)
+    path = directory / f"written_{number}.parquet"
+    path.write_bytes(data)
+    net = pc.sum(table.column(DIFF)).as_py()
+    plain = net == table.num_rows
+    name = new_path("u1", number, "1")
+    return LocalFile(Segment(name, len(data), table.nbytes, table.num_rows, net, plain, zlib.crc32(data)), path)
+
+
+def rows_of(each: LocalFile) -> pa.Table:
+    return pa.concat_tables(each.chunks(COLUMNS))
+
+
+def main() -> None:
+    from controllers.compute.naming import name_relations
+    from controllers.compute.relation import Relation
+    from controllers.compute.session import MASTER, scratch_directory, start_session, stop_session, warm_up
+    from controllers.compute.spark_text import text
+    from journal.timestamps import DataTs
+
+    with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as directory:
+        scratch = scratch_directory(Path(directory))
+        spark = start_session(MASTER, scratch)
+        warm_up(spark)
+        whole = rows_of(file(scratch / "chunks", 0))
+        relations: dict[str, Relation] = {}
+        compacting: dict[str, float] = {}
+
+        def held(name: str, *tables: pa.Table) -> None:
+            found = relations[name] = Relation(spark, f"u{len(relations)}", COLUMNS, scratch / "chunks")
+            files = [written(scratch / "chunks", 100 * len(relations) + n, each) for n, each in enumerate(tables)]
+            found.load([], DataTs(SINCE + 1), DataTs(SINCE), files)
+
+        held("no deletes", whole)
+        for percent in (1, 10, 50):
+            gone = whole.take(pa.array(np.arange(0, FILE_ROWS, 100 // percent)))
+            gone = gone.set_column(gone.num_columns - 1, DIFF, pa.repeat(pa.scalar(-1, pa.int64()), gone.num_rows))
+            held(f"{percent} %, not merged", whole, gone)
+            begun = time.perf_counter()
+            places = [f"c{n}" for n in range(len(COLUMNS))]
+            both = pa.concat_tables([whole, gone.cast(whole.schema)])
+            merged = consolidate(both.rename_columns([*places, DIFF]))
+            compacting[f"{percent} %"] = time.perf_counter() - begun
+            held(f"{percent} %, merged", merged.rename_columns(whole.column_names))
+
+        def read(name: str, query: str) -> float:
+            relation = relations[name]
+            begun = time.perf_counter()
+            with relation.snapshot(DataTs(SINCE)) as snapshot:
+                tree = name_relations(query.format("`u1`"), ("u1",), {"u1": snapshot.rows()})
+                spark.sql(text(tree)).toArrow()
+            return 1000 * (time.perf_counter() - begun)
+
+        taken: dict[tuple[str, str], list[float]] = {}
+        for round_ in range(ROUNDS + 1):
+            for name in relations:
+                for what, query in QUERIES.items():
+                    took = read(name, query)
+                    if round_:  # the first of each is warming up
+                        taken.setdefault((name, what), []).append(took)
+        for name in relations:
+            told = {what: round(statistics.median(taken[name, what])) for what in QUERIES}
+            ratios = {w: round(told[w] / statistics.median(taken["no deletes", w]), 1) for w in QUERIES}
+            print({"rows": name, "p50 ms": told, "of no deletes": ratios}, flush=True)
+        print({"consolidated in s": {name: round(took, 2) for name, took in compacting.items()}}, flush=True)
+        for relation in relations.values():
+            relation.close()
+        stop_session(spark)
+
+
+if __name__ == "__main__":
+    main()
