@@ -213,3 +213,32 @@ def test_a_sequence_gives_every_value_once_through_both(both) -> None:
     assert two.execute(f"SELECT nextval('{name}') + %s", (1,)).fetchone() == (5002,)
     one.execute(f"DROP TABLE {name}_t")
     two.execute(f"DROP SEQUENCE {name}")
+
+
+def test_the_past_is_read_through_both_and_vacuum_says_what_it_won(both) -> None:
+    one, other = both
+    table = fresh("t")
+    one.execute(f"CREATE TABLE {table} (a int) WITH (RETAIN HISTORY = FOR '1h')")
+    one.execute(f"CREATE INDEX ON {table} (a)")
+    stamps = []
+    for n in range(4):
+        one.execute(f"INSERT INTO {table} VALUES ({n})")
+        lines = [line for (line,) in one.execute(f"EXPLAIN TIMESTAMP SELECT * FROM {table}").fetchall()]
+        stamps.append(int(next(line for line in lines if line.startswith("as_of")).split()[1]))
+    one.execute(f"DELETE FROM {table} WHERE a < 3")
+    notices: list[str | None] = []
+    one.add_notice_handler(lambda notice: notices.append(notice.message_primary))
+    for vacuum in (None, f"VACUUM FULL {table}"):
+        if vacuum is not None:
+            one.execute(vacuum)
+        for n, ts in enumerate(stamps):
+            for reader in both:
+                found = reader.execute(f"SELECT a FROM {table} ORDER BY a AS OF {ts}").fetchall()
+                assert found == [(k,) for k in range(n + 1)]
+            assert other.execute(f"SELECT a FROM {table} WHERE a = 0 AS OF {ts}").fetchall() == [(0,)]
+        assert other.execute(f"SELECT a FROM {table}").fetchall() == [(3,)]
+    assert notices == ["vacuumed"]
+    assert other.execute(f"SELECT a FROM {table} AS OF now()").fetchall() == [(3,)], "it waits for a moment"
+    with pytest.raises(psycopg.errors.InvalidParameterValue, match="in the future"):
+        other.execute(f"SELECT a FROM {table} AS OF now() + interval '1 h'")
+    one.execute(f"DROP TABLE {table}")
