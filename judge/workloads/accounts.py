@@ -89,8 +89,8 @@ class Accounts:
     name = "accounts"
     clients = 3
     clients_quick = 2
-    rate = 1.5
-    rate_quick = 1.5
+    rate = 1.0
+    rate_quick = 1.0
 
     def setup(self, world: World) -> None:
         prepare_world(world, [

@@ -56,8 +56,8 @@ class Counters:
     name = "counters"
     clients = 4
     clients_quick = 3
-    rate = 3.0
-    rate_quick = 3.0
+    rate = 2.5
+    rate_quick = 2.5
 
     def setup(self, world: World) -> None:
         rows = ", ".join(f"({k}, 0)" for k in range(CONTENDED + OWN_MAX))

@@ -108,8 +108,8 @@ class Transactions:
     name = "transactions"
     clients = 4
     clients_quick = 3
-    rate = 3.0
-    rate_quick = 3.0
+    rate = 2.0
+    rate_quick = 2.0
 
     def setup(self, world: World) -> None:
         prepare_world(world, [
