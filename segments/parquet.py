@@ -46,7 +46,7 @@ _TYPES = b"tidemark.types"
 
 SORT_COLUMNS = 3
 """So many of the first columns that have an order sort the rows of a file: measured, a million rows take 0.2 s by three
-columns, 0.1 s by one.  Nothing else is known of what rows are looked for by: collections have no keys."""
+columns, 0.1 s by one.  Nothing else is known of what rows are looked for by: most collections have no keys."""
 
 SORTED_BYTES = 1 << 30
 """What is larger is left in the order in which it came: sorted, it is in memory twice, and Arrow takes 2 GB of text."""
