@@ -201,7 +201,7 @@ def virtual(schedule: Schedule, *patches: Any) -> Iterator[None]:
     """Have the product's modules live in ``schedule``'s world; ``patches`` are further ``mock.patch`` objects.
 
     Meanwhile Python looks for no garbage in cycles: a world makes next to none (2 MB in 30,000 steps), and looking
-    through all that a process holds, again and again, took a fifth of the time.
+    through all that a process holds, again and again, took some 5 % of the time.
     """
     before = ACTIVE.booting, ACTIVE.schedule, ACTIVE.ids
     ACTIVE.booting, ACTIVE.schedule, ACTIVE.ids = None, schedule, 0
