@@ -24,6 +24,7 @@ from judge.judging import judge, judge_and_write
 from judge.live.nemesis import Pace
 from judge.live.run import RunConfig, Status, chosen_faults, chosen_workloads, enough
 from judge.measures.measured import P95_COUNT_MIN
+from judge.partitions import partitions_of
 from judge.simulated import record_simulation
 from judge.verdict import INVALID, UNDECIDED, VALID
 
@@ -302,6 +303,11 @@ def test_what_is_run_by_default_and_in_short() -> None:
     )
     assert chosen.faults == ("kill", "pause") and chosen.workloads == ("set", "bank") and chosen.duration_s == 180
     assert options("--fault", "none")[0].faults == ()
+    assert options("--seed", "9")[0].partitions == partitions_of(9)
+    assert [each.partitions for each in options("--quick", "--partitions", "5")] == [5, 5]
+    for wrong in ("0", "65"):
+        with pytest.raises(InvalidUsage, match="--partitions takes 1 to 64"):
+            options("--partitions", wrong)
 
 
 def test_workloads_are_known_by_name(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
+from functools import cache
 
 import pytest
 
@@ -69,11 +70,21 @@ def test_on_a_healthy_world_everybody_is_answered() -> None:
     assert laws(run).valid == VALID
 
 
+@cache
+def seven() -> SimulatedRun:
+    return simulate(7, 8_000)
+
+
+@cache
+def digest_of_seven() -> str:
+    return digest(seven())
+
+
 def test_the_seed_alone_replays_a_run() -> None:
-    one, two, other = simulate(7, 8_000), simulate(7, 8_000), simulate(8, 8_000)
+    one, two, other = seven(), simulate(7, 8_000), simulate(8, 8_000)
     assert one.events == two.events
     assert one.faults == two.faults
-    assert digest(one) == digest(two) != digest(other)
+    assert digest_of_seven() == digest(one) == digest(two) != digest(other)
 
 
 def test_the_seed_replays_it_in_other_processes_too() -> None:
@@ -83,13 +94,14 @@ def test_the_seed_replays_it_in_other_processes_too() -> None:
         "from tests.judge.test_judge_simulation import digest\n"
         "print(digest(simulate(7, 8_000)))"
     )
-    said = [
-        subprocess.run([sys.executable, "-c", text], env=os.environ | {"PYTHONHASHSEED": hash_seed}, check=True,
-                       capture_output=True, text=True).stdout
+    others = [
+        subprocess.Popen([sys.executable, "-c", text], env=os.environ | {"PYTHONHASHSEED": hash_seed},
+                         stdout=subprocess.PIPE, text=True)
         for hash_seed in ("1", "2")
     ]  # fmt: skip
-    assert said[0] == said[1]
-    assert said[0].strip() == digest(simulate(7, 8_000))
+    said = [each.communicate()[0].strip() for each in others]
+    assert [each.returncode for each in others] == [0, 0]
+    assert said == [digest_of_seven()] * 2
 
 
 def test_nothing_of_the_product_stays_changed() -> None:
