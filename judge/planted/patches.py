@@ -238,7 +238,7 @@ def reads_unchecked(planted: Applied) -> None:
 
     correct = Inserter._bind
 
-    async def bind(self: Inserter, entries, placed, read_ts=None, read=()):
+    async def bind(self: Inserter, entries, placed, read_ts=None, reads=()):
         return await correct(self, entries, placed)
 
     planted.replace(Inserter, "_bind", bind)

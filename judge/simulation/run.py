@@ -18,7 +18,7 @@ from unittest import mock
 
 import catalog_log.log
 import oracle.fold
-from adapter.execute import changes, placing
+from adapter.execute import lines, placing
 from controllers import at_work
 from controllers.storage import mover
 from journal.api import Entry
@@ -77,7 +77,7 @@ def inside(world: World) -> AbstractContextManager[None]:
             (mover, "COLLECTION_BYTES", 1_500), (mover, "HELD_BYTES_LOW", 3_000),
         )
     ]  # fmt: skip
-    pauses = mock.patch.object(changes, "random", Pauses(world))
+    pauses = mock.patch.object(lines, "random", Pauses(world))
     patches = [*readers, *planning.patches(), *bounds, pauses]
     return virtual(world.schedule, *patches, *planted.patches(world.bugs, world))
 

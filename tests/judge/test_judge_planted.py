@@ -245,7 +245,7 @@ def reads_unchecked() -> object:
         return 7
 
     inserter = SimpleNamespace(_oracle=SimpleNamespace(commit_async=commit_async), _upper_now=lambda *_: 0)
-    assert asyncio.run(Inserter._bind(inserter, [], [], 5, ["u1"])) == 7
+    assert asyncio.run(Inserter._bind(inserter, [], [], 5, (KeyRange("u1"),))) == 7
     return parts[0].read_ts, [each.collection for each in parts[0].reads]
 
 
@@ -267,7 +267,7 @@ def unanswered_again() -> object:
     async def commit(*_: object) -> None:
         raise Indeterminate("no answer")
 
-    block = SimpleNamespace(tables_read=(), read_ts=None)
+    block = SimpleNamespace(tables_read=(), keys_read=(), read_ts=None)
     commits = Commits(SimpleNamespace(commit=commit), None)
     try:
         asyncio.run(commits.commit(SimpleNamespace(transaction=block, serializable=True, written_ts=0), []))
