@@ -50,8 +50,11 @@ def _within(scalars: Sequence[s.Scalar]) -> Iterator[object]:
 
 
 def _terms(conditions: Sequence[s.Scalar]) -> Iterator[s.Scalar]:
-    for each in conditions:
+    """What they say together, one by one: a chain of ANDs is as deep in a plan as it is long."""
+    stack = list(reversed(conditions))
+    while stack:
+        each = stack.pop()
         if isinstance(each, s.Call) and each.name == "and":
-            yield from _terms(each.arguments)
+            stack += reversed(each.arguments)
         else:
             yield each
