@@ -24,6 +24,7 @@ from judge.planted.registry import BUGS as PLANTED
 from judge.simulation import sources
 from judge.simulation.clock import MS
 from oracle.client import Oracle
+from oracle.lanes import Compaction
 from oracle.model import Kind
 from schemas import codec
 from subscribers.stepper import Stepper
@@ -254,7 +255,8 @@ def _window_as_free(world: World) -> list[Any]:
     def forget() -> None:
         adapters = [p for p in world.live.values() if p.kind == "adapter" and p.ready and p.alive]
         if adapters:
-            asked = adapters[0].oracle._link.call(Kind.COMPACT, max(adapters[0].oracle.state.last_ts, 0))
+            since = max(adapters[0].oracle.state.last_ts, 0)
+            asked = adapters[0].oracle._link.call(Kind.COMPACT, Compaction(since))
             asked.add_done_callback(lambda done: done.exception())
         if not world.healing:
             world.schedule.after(50 * MS, None, forget)
