@@ -27,8 +27,8 @@ Format 5 lets small writes travel in the records of the oracle: ``INLINE_FROM``.
 Format 6 lets settled rows be in files of a store, and topics be cut below them: ``SEGMENTS_FROM``.
 Format 7 lets the log of segments say which values their columns hold: ``STATISTICS_FROM``.
 Format 8 has connections, and sources that are copied: ``CONNECTIONS_FROM``.
-Format 9 has PRIMARY KEY and UNIQUE (``KEYS_FROM``), and keeps history of some relations for longer than of all others:
-``HISTORY_FROM``."""
+Format 9 has PRIMARY KEY and UNIQUE (``KEYS_FROM``), keeps history of some relations for longer than of all others
+(``HISTORY_FROM``), and has sinks: ``SINKS_FROM``."""
 
 DEFINITIONS_FROM = 3
 """The first format in which a view is a :class:`~catalog_log.objects.Definition`, not
@@ -58,6 +58,8 @@ like any other, and write what it forbids."""
 HISTORY_FROM = 9
 """The first format in which the oracle's records may be of version 3 (``oracle.records``), and relations keep their
 history for as long as they say: code that knows format 8 alone would merge it."""
+SINKS_FROM = 9
+"""The first format in which there may be sinks: code that knows format 8 alone would give their names to others."""
 
 KNOWN_FORMATS = frozenset(range(1, FORMAT_VERSION + 1))
 """Catalog formats that this code can fold.  Any other in a genesis stops the process."""

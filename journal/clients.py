@@ -161,6 +161,23 @@ def make_consumer(bootstrap: str, **override: object) -> Consumer:
     return cast(Consumer, Owned(Consumer(consumer_settings(bootstrap, **override))))
 
 
+def transactional_producer(settings: dict[str, object], name: str, timeout_ms: int) -> Producer:
+    """A producer of transactions called ``name`` to the brokers of ``settings``; each is over after ``timeout_ms``.
+
+    It tells of a record's delivery only where that failed.  What has one key is where Kafka's own producers put it.
+    """
+    ours = producer_settings("", **{
+        **settings, "transactional.id": name, "transaction.timeout.ms": timeout_ms, "linger.ms": 5,
+        "message.timeout.ms": 60_000, "delivery.report.only.error": True, "partitioner": "murmur2_random",
+    })  # fmt: skip
+    return cast(Producer, Owned(Producer(ours)))
+
+
+def consumer_with(settings: dict[str, object], **override: object) -> Consumer:
+    """As :func:`make_consumer`, of the brokers of ``settings``."""
+    return cast(Consumer, Owned(Consumer(consumer_settings("", **{**settings, **override}))))
+
+
 def discard(client: Consumer, name: str) -> None:
     """Close a consumer that another has taken the place of; returns at once.
 

@@ -29,6 +29,8 @@ def concerns(item: Item, controller: str) -> bool:
             return controller != STORAGE
         case Audience.ITS_CLUSTER:
             return controller == compute(cluster_of(item))
+        case Audience.STORAGE:
+            return controller == STORAGE
         case Audience.NOBODY:
             return False
 

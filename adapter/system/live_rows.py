@@ -17,7 +17,7 @@ from adapter.state.copying import CopyProgress
 from adapter.state.session_state import SessionState
 from adapter.system.rows import item_oid
 from catalog_log import model
-from catalog_log.objects import Errors, Index, Item, Maintained, MaterializedView, Relation, Source, Table
+from catalog_log.objects import Errors, Index, Item, Maintained, MaterializedView, Relation, Sink, Source, Table
 from controllers.commands import STORAGE
 from oracle import bindings
 from oracle.state import OracleState
@@ -51,8 +51,8 @@ def rows_of(told: Told) -> dict[str, list[Row]]:
     """The rows of every relation of tm_internal."""
     at = datetime.fromtimestamp(told.at_ms / 1000, UTC)
     makers = {"controllers": _controllers, "frontiers": _frontiers, "hydration": _hydration,
-              "source_status": _source_status, "view_status": _view_status, "storage": _storage,
-              "segments": _segments, "sessions": _sessions}  # fmt: skip
+              "source_status": _source_status, "sink_status": _sink_status, "view_status": _view_status,
+              "storage": _storage, "segments": _segments, "sessions": _sessions}  # fmt: skip
     found = {name: [{**row, "told_at": at} for row in make(told)] for name, make in makers.items()}
     return found | {ACTIVITY: list(_activity(told)), COPIES: list(_copies(told))}
 
@@ -165,6 +165,21 @@ def _source_status(told: Told) -> Iterable[Row]:
                "positions": json.dumps(found["positions"]) if "positions" in found else None,
                "ends": json.dumps(found["ends"]) if found.get("ends") else None,
                "behind": found.get("behind"), "lag_ms": found.get("lag_ms"), "told_by": key}  # fmt: skip
+
+
+def _sink_status(told: Told) -> Iterable[Row]:
+    key = f"{STORAGE}/"
+    said = told.controllers.get(key, {})
+    known = {sink["id"]: sink for sink in said.get("sinks", ())}
+    for item in told.image.objects():
+        if not isinstance(item, Sink):
+            continue
+        found = known.get(item.id, {})
+        counts = ("messages", "bytes", "transactions", "errors", "through", "lag_ms")
+        status = "unknown" if not said or "error" in said else found.get("state", "created")
+        yield {"id": item.id, "name": item.name, "topic": item.topic, "status": status, "error": found.get("error"),
+               "complete_through": found.get("complete"), **{each: found.get(each) for each in counts},
+               "told_by": key}  # fmt: skip
 
 
 def source_rows(oracle: OracleState, source: Source) -> tuple[int | None, int | None]:

@@ -15,22 +15,23 @@ from catalog_log.objects.index import PRIMARY, UNIQUE, Index, key_names
 from catalog_log.objects.item import Audience, Column, Item, Maintained, Queried, Relation, numbered
 from catalog_log.objects.materialized_view import MaterializedView
 from catalog_log.objects.sequence import Sequence
+from catalog_log.objects.sink import Sink
 from catalog_log.objects.source import Source
 from catalog_log.objects.table import ALWAYS, BY_DEFAULT, Table
 from catalog_log.objects.view import View
 
 TABLE, SOURCE, ERRORS = Table.kind, Source.kind, Errors.kind
 VIEW, MATERIALIZED_VIEW, INDEX = View.kind, MaterializedView.kind, Index.kind
-SEQUENCE, CONNECTION = Sequence.kind, Connection.kind
+SEQUENCE, CONNECTION, SINK = Sequence.kind, Connection.kind, Sink.kind
 
-KINDS: tuple[type[Item], ...] = (Table, Source, Errors, View, MaterializedView, Index, Sequence, Connection)
+KINDS: tuple[type[Item], ...] = (Table, Source, Errors, View, MaterializedView, Index, Sequence, Connection, Sink)
 
 BY_KIND: Mapping[str, type[Item]] = {each.kind: each for each in KINDS}
 
 __all__ = [
     "ALWAYS", "BY_DEFAULT", "BY_KIND", "CONNECTION", "ERRORS", "INDEX", "KINDS", "MATERIALIZED_VIEW", "PRIMARY",
-    "SEQUENCE", "SOURCE", "TABLE", "UNIQUE", "VIEW", "Audience", "Column", "Connection", "Definition", "Errors",
-    "Index", "Item", "Maintained", "MaterializedView", "Queried", "Reference", "Relation", "Secret", "Sequence",
+    "SEQUENCE", "SINK", "SOURCE", "TABLE", "UNIQUE", "VIEW", "Audience", "Column", "Connection", "Definition", "Errors",
+    "Index", "Item", "Maintained", "MaterializedView", "Queried", "Reference", "Relation", "Secret", "Sequence", "Sink",
     "Source", "SparkText", "Table", "View", "cluster_of", "ever", "key_names", "numbered", "numbered_columns",
     "own_columns", "places", "view_inputs",
 ]  # fmt: skip

@@ -48,6 +48,8 @@ class Audience(Enum):
     CLUSTERS = auto()
     """Every cluster: it lowers what reads the object."""
     ITS_CLUSTER = auto()
+    STORAGE = auto()
+    """The storage controller, which alone has to do with it."""
     NOBODY = auto()
 
 

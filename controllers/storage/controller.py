@@ -3,7 +3,8 @@
 Promises: topics are made for live objects only, also after a restart (the whole command log is folded before anything
 is done); topics of dropped objects go, foreign topics are never touched; each live source is read by one thread; the
 table timeline moves on once a second without writes; rows that the oracle's log carries are moved out of it where they
-are many; what is settled is sealed in files where there is a store; the log is checkpointed and cut.
+are many; what is settled is sealed in files where there is a store; the log is checkpointed and cut.  Each live sink
+is written by one thread, and what it has not written yet stays readable (:mod:`controllers.storage.sinks`).
 
 It keeps nothing of its own: commands, bindings and the catalog are all it needs to begin again.  A second storage
 controller beside it does no harm: bindings are contiguous, so one of the two commits each range.
@@ -46,6 +47,7 @@ from controllers.storage.mover import Mover
 from controllers.storage.reconcile import WRITTEN, may_be_written, reconcile
 from controllers.storage.sealer import WAITS, Sealer, Waits, checkpointed
 from controllers.storage.sealing import SEAL_ROWS
+from controllers.storage.sinks import Sinks
 from controllers.storage.source import Source
 from controllers.storage.status_server import StatusServer
 from controllers.storage.taking import InPlace, Taking
@@ -142,6 +144,9 @@ class StorageController:
         self._sealing = threading.Thread(target=self._seal, name="sealer", daemon=True)
         self._sealing_failed: BaseException | None = None
         self._at_work = open_at_work(bootstrap, names, STORAGE, self._incarnation)
+        self._sinks = Sinks(
+            bootstrap, names, self._oracle, store, self._catalog, self._at_work, lambda: self._state
+        )
         self._server = StatusServer(host, self.status, port, self._retry, self._vacuum)
 
     def run(self, stopped: threading.Event, on_ready) -> None:
@@ -183,6 +188,7 @@ class StorageController:
             "carried": self._mover.status(),
             **({} if self._sealer is None else {"segments": self._sealer.status()}),
             "sources": sources,
+            "sinks": self._sinks.status(),
             "quarantined": self._at_work.notes.quarantined(),
         }
 
@@ -246,6 +252,7 @@ class StorageController:
                 self._forget(collection_id, CatalogTs(image.upper))
         for item in self._state.objects.values():
             self._begin_source(item)
+            self._sinks.begin(item)
 
     def _take(self, timeout_s: float) -> None:
         batch = self._next(timeout_s)
@@ -259,10 +266,13 @@ class StorageController:
                     if item.kind in WRITTEN and self._topics_early:
                         create.append(item.id)
                     self._begin_source(item)
+                    self._sinks.begin(item)
                 case Dropped(_, item):
                     if self._may_have_topic(item):
                         delete.append(item.id)
                     self._drop(item)
+                case Altered(_, _, item) if isinstance(item, objects.Sink):
+                    self._sinks.changed(item)
                 case Altered(_, before, item) if isinstance(item, objects.Source):
                     if _reads_otherwise(before, item):
                         self._end_source(before, then=lambda: None)
@@ -294,6 +304,8 @@ class StorageController:
         self._at_work.release([item.id])
         if isinstance(item, objects.Source):
             self._end_source(item, then=lambda: [self._forget(each) for each in {item.id, item.progress_id}])
+        elif isinstance(item, objects.Sink):
+            self._sinks.end(item)
         else:
             self._forget(item.id)
 
@@ -362,7 +374,8 @@ class StorageController:
         self._sealer = Sealer(
             self._bootstrap, self._names, of_environment(self._store, segments), self._catalog, self._oracle,
             ViewsLog.open(self._bootstrap, self._names, STORAGE), segments,
-            rows=self._seal_rows, policy=self._policy, waits=self._waits, measures=self._may_measure,
+            rows=self._seal_rows, policy=lambda: self._sinks.holding(self._policy), waits=self._waits,
+            measures=self._may_measure,
         )  # fmt: skip
         self._sealing.start()
 
@@ -405,7 +418,7 @@ class StorageController:
         oracle = self._oracle
         many = oracle.records_since_checkpoint >= self._checkpoint_every
         if many or oracle.bytes_since_checkpoint >= CHECKPOINT_EVERY_BYTES:
-            due.append(("oracle", partial(checkpointed, oracle, self._catalog, self._policy)))
+            due.append(("oracle", partial(checkpointed, oracle, self._catalog, self._sinks.holding(self._policy))))
         if self._catalog.checkpoint_due():
             due.append(("catalog", self._catalog.checkpoint))
         if self._sealer is not None and self._sealer.checkpoint_due(self._checkpoint_every):
@@ -428,7 +441,7 @@ class StorageController:
 
     def _check(self) -> None:
         """A stopped process beats a wrong catalog (I10)."""
-        failed = self._catalog.failed or self._oracle.failed or self._sealing_failed
+        failed = self._catalog.failed or self._oracle.failed or self._sealing_failed or self._sinks.failed
         if failed is None and self._sealer is not None:
             failed = self._sealer.failed
         if failed is not None:
@@ -438,6 +451,7 @@ class StorageController:
         """Bounded, whatever hangs: what is left behind is on threads that do not keep the process."""
         for source in self._sources.values():
             source.stop()
+        self._sinks.stop()
         if self._sealer is not None:
             self._sealer.stop()
         ending = [*self._closing, *([] if self._checkpointing is None else [self._checkpointing])]
@@ -449,6 +463,7 @@ class StorageController:
                 "topic keeper": self._keeper.close,
                 "notes": self._at_work.ended,
                 **{f"source {each.item.id}": each.join for each in self._sources.values()},
+                **self._sinks.joins(),
                 **{thread.name: thread.join for thread in ending},
             },
             FINISH_S,
@@ -458,6 +473,7 @@ class StorageController:
                 "at work": self._at_work.close,
                 "writer": self._writer.close,
                 **({} if self._sealer is None else {"sealer": self._sealer.close}),
+                "sinks": self._sinks.close,
                 "oracle": self._oracle.close,
                 "catalog": self._catalog.close,
                 "commands": self._commands.close,

@@ -140,10 +140,10 @@ class Sealer:
 
     def __init__(
         self, bootstrap: str, names: TopicNames, store: Store, catalog: CatalogLog, oracle: Oracle, views: ViewsLog,
-        segments: SegmentsLog, *, rows: int = sealing.SEAL_ROWS, policy: CheckpointPolicy, waits: Waits = WAITS,
-        measures: bool = True, clock: Callable[[], float] = time.monotonic,
+        segments: SegmentsLog, *, rows: int = sealing.SEAL_ROWS, policy: Callable[[], CheckpointPolicy],
+        waits: Waits = WAITS, measures: bool = True, clock: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
-        """``rows``: what may be left on a topic; ``policy``: the history that stays, as checkpoints have it;
+        """``rows``: what may be left on a topic; ``policy``: the history that stays now, as checkpoints have it;
         ``measures``: whether the log may say which values files hold, as the catalog's format has it."""
         self._bootstrap = bootstrap
         self._names = names
@@ -153,7 +153,7 @@ class Sealer:
         self._views = views
         self._segments = segments
         self._rows = rows
-        self._policy = policy
+        self._policy_now = policy
         self._waits = waits
         self._measures = measures
         self._clock = clock
@@ -175,6 +175,10 @@ class Sealer:
         self._stopped = threading.Event()
         self._asked: queue.Queue[Waiting | None] = queue.Queue(WAITING_MAX)
         """Vacuums that somebody waits for; ``None`` wakes the thread up."""
+
+    @property
+    def _policy(self) -> CheckpointPolicy:
+        return self._policy_now()
 
     def run(self) -> None:
         """Until :meth:`stop`."""

@@ -25,6 +25,7 @@ from catalog_log.objects import (
     Queried,
     Relation,
     Sequence,
+    Sink,
     Table,
     ever,
 )
@@ -303,6 +304,8 @@ def _reads(draft: _Draft, item: Item, column: Column) -> bool:
         return column.stored_as in item.key
     if isinstance(item, Sequence):
         return item.owner == (draft.item.id, column.id)
+    if isinstance(item, Sink):
+        return any(number == column.id for number, _ in item.columns)
     is_view = isinstance(item, Queried)
     return is_view and reads_column(item, draft.item.id, column.id, Objects.of(draft.image))
 

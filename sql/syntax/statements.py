@@ -65,6 +65,7 @@ from sql.syntax.query import Insert, Query
 from sql.syntax.retention import AlterHistory, read_alter_history
 from sql.syntax.sequences import AlterSequence, CreateSequence
 from sql.syntax.show import Explain, ShowCreate, ShowObjects, ShowVariable
+from sql.syntax.sinks import CreateSink
 from sql.syntax.sources import CreateSource, Fetched, FormatSpec
 from sql.syntax.statement import DDL, KIND_WORDS, PLANNED, WRITES, Kind, Name, Statement
 from sql.syntax.upkeep import Upkeep, Vacuum
@@ -79,6 +80,7 @@ CREATED: Created = {
     ("index",): CreateIndex.read,
     ("sequence",): CreateSequence.read,
     ("connection",): CreateConnection.read,
+    ("sink",): CreateSink.read,
 }
 
 
@@ -102,10 +104,10 @@ __all__ = [
     "ALTERED", "CREATED", "DDL", "KIND_WORDS", "PLANNED", "WRITES", "AddColumn", "AddIdentity", "AlterCluster",
     "AlterColumns", "AlterHistory", "AlterSequence", "Begin", "Change", "CloseCursors", "ClusterSetting",
     "ColumnAction", "ColumnDef", "Comment", "Commit", "Control", "Copy", "CopyFrom", "CopyOptions", "CopyTo",
-    "CreateConnection", "CreateIndex", "CreateSchema", "CreateSequence", "CreateSource", "CreateTable", "CreateView",
-    "Deallocate", "Delete", "Discard", "Drop", "DropColumn", "DropConstraint", "DropIdentity", "DropNotNull", "Empty",
-    "Explain", "Fetched", "FormatSpec", "Insert", "Kind", "Name", "Query", "Release", "Rename", "RenameColumn",
-    "RenameSchema", "ResetAll", "ResetSource", "Rollback", "RollbackTo", "Savepoint", "SetDefault", "SetIdentity",
-    "SetNotNull", "SetSchema", "SetTransaction", "SetVariable", "ShowCreate", "ShowObjects", "ShowVariable",
-    "Statement", "Truncate", "Unlisten", "Unmark", "Update", "Upkeep", "Vacuum", "ValidateConnection",
+    "CreateConnection", "CreateIndex", "CreateSchema", "CreateSequence", "CreateSink", "CreateSource", "CreateTable",
+    "CreateView", "Deallocate", "Delete", "Discard", "Drop", "DropColumn", "DropConstraint", "DropIdentity",
+    "DropNotNull", "Empty", "Explain", "Fetched", "FormatSpec", "Insert", "Kind", "Name", "Query", "Release", "Rename",
+    "RenameColumn", "RenameSchema", "ResetAll", "ResetSource", "Rollback", "RollbackTo", "Savepoint", "SetDefault",
+    "SetIdentity", "SetNotNull", "SetSchema", "SetTransaction", "SetVariable", "ShowCreate", "ShowObjects",
+    "ShowVariable", "Statement", "Truncate", "Unlisten", "Unmark", "Update", "Upkeep", "Vacuum", "ValidateConnection",
 ]  # fmt: skip

@@ -27,6 +27,7 @@ create table s2.t2 (a int);
 create sequence sq as int increment 2 maxvalue 9 cache 3 cycle;
 create connection outside to kafka
     (broker 'a:1', sasl mechanisms plain, sasl username 'me', sasl password secret file 'p');
+create sink told from items into kafka connection outside (topic 'told') key (id) format json envelope upsert;
 insert into items values (1, 'apple', 1.5), (2, null, null);
 """
 
@@ -98,7 +99,11 @@ def test_psql_describes_everything():
             ("show connections", ["outside|kafka"]),
             ("select object_name, comment from tm_catalog.comments", ["public.outside|there"]),
             ("select name, address, options[5] from tm_catalog.connections", ["outside|a:1|sasl password=SECRET"]),
-            ("select count(*) from pg_class where relname = 'outside'", ["0"]),
+            ("select count(*) from pg_class where relname in ('outside', 'told')", ["0"]),
+            ("show sinks", ["told|items|told|json|upsert"]),
+            ("show create sink told", ["FROM public.items", "KEY (id)"]),
+            ("select name, key, progress_topic from tm_catalog.sinks", ["told|{id}|told-progress"]),
+            ("select name, status, messages from tm_internal.sink_status", ["told|unknown|"]),
             (r"\dn", ["public|tidemark", "s2|tidemark"]),
             (r"\l", ["tidemark|tidemark|UTF8"]),
             (r"\d items", ["id|integer||not null|5", "price|numeric(6,2)|||", '"i1" arrangement (id)']),

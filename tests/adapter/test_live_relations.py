@@ -48,6 +48,7 @@ def run(story):
                 "create index i on m (k)",
                 "create source s (k int) from kafka topic 'x' format json",
                 "insert into t values (1)",
+                "create sink k from t into kafka (topic 'k') format json envelope none",
             ):
                 await a.sql(text)
             await story(world, a, nodes)
@@ -66,6 +67,7 @@ def test_a_controller_that_does_not_answer_is_told_as_such():
             ("m", None),
         ]
         assert await a.sql("select name, status, told_by from tm_internal.source_status") == [("s", "unknown", STORAGE)]
+        assert await a.sql("select name, status, lag_ms from tm_internal.sink_status") == [("k", "unknown", None)]
         assert await a.sql("select name, status from tm_internal.view_status") == [("m", "unknown")]
         frontiers = dict(await a.sql("select object_name, lag_ms from tm_internal.frontiers"))
         assert frontiers == {"t": 0, "s": None, "s_errors": 0, "m": None, "i": None}
@@ -86,10 +88,12 @@ def test_what_they_say_is_asked_for_each_statement_and_kept_for_none():
         source = {"id": ids["s"], "name": "s", "topic": "x", "state": "running", "error": None, "good_rows": 0,
                   "bad_rows": 0, "commits": 2, "positions": {"0": 4}, "ends": {"0": 67_004}, "behind": 67_000,
                   "lag_ms": 4_321}  # fmt: skip
+        sink = {"id": ids["k"], "name": "k", "topic": "k", "state": "failed", "error": "away", "messages": 5,
+                "bytes": 70, "transactions": 2, "errors": 1, "through": 8, "complete": 20, "lag_ms": 12}  # fmt: skip
         nodes.said = {
             COMPUTE: {"catalog_frontier": upper - 7, "table_ts": last_ts, "views": {ids["m"]: view},
                       "indexes": {ids["i"]: index}},
-            STORAGE: {"catalog_frontier": upper, "table_ts": last_ts, "sources": [source]},
+            STORAGE: {"catalog_frontier": upper, "table_ts": last_ts, "sources": [source], "sinks": [sink]},
         }  # fmt: skip
         assert await a.sql("select name, answers, catalog_lag_ms from tm_internal.controllers order by 1") == [
             (COMPUTE, True, 7),
@@ -109,6 +113,10 @@ def test_what_they_say_is_asked_for_each_statement_and_kept_for_none():
             " from tm_internal.source_status"
         ) == [("running", 3, 1, '{"0": 4}', '{"0": 67004}', 67_000, 4_321, last_ts)]
         assert await a.sql("select lag_ms from tm_internal.frontiers where object_name = 's'") == [(4_321,)]
+        assert await a.sql(
+            "select status, error, messages, bytes, transactions, errors, through, complete_through, lag_ms"
+            " from tm_internal.sink_status"
+        ) == [("failed", "away", 5, 70, 2, 1, 8, 20, 12)]
         assert await a.sql("select status, strategy from tm_internal.view_status") == [("running", "incremental")]
         assert await a.sql(
             "select gear, gear_reason, process_ticks, spark_ticks from tm_internal.view_status"

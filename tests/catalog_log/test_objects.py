@@ -19,6 +19,7 @@ from catalog_log.objects import (  # fmt: skip
     Reference,
     Secret,
     Sequence,
+    Sink,
     Source,
     SparkText,
     Table,
@@ -50,6 +51,8 @@ OBJECTS = [
     (Connection(*HEAD, to="kafka", options=(
         ("broker", "a:1,b:2"), ("sasl password", Secret("env", "TIDEMARK_SECRET_A")), ("sasl username", "o'h: é\n"),
     )), 1),
+    (Sink(*HEAD, relation_id="u1", connection_id="u9", topic="t", progress_topic="p", columns=((1, "a"), (3, 'o"dd')),
+          key=(3,), enforced=False, partitions=3, replicas=2, envelope="debezium"), 1),
     (Table(*HEAD, NUMBERED, reads=((2, ("u5", "u5", "u6")),), identities=((1, ALWAYS, "u7"),)), 3),
 ]
 
@@ -69,10 +72,11 @@ def test_every_kind_is_tried() -> None:
 
 def test_what_an_object_names_and_reads() -> None:
     by_kind = {item.kind: item for item, _ in reversed(OBJECTS)}
-    assert OBJECTS[-1][0].depends_on == ("u5", "u6") and OBJECTS[-3][0].depends_on == ("u1",)
+    assert OBJECTS[-1][0].depends_on == ("u5", "u6") and OBJECTS[-4][0].depends_on == ("u1",)
     assert {kind: item.depends_on for kind, item in by_kind.items()} == {
         "table": (), "source": (), "errors": ("u6",), "view": ("u1", "u2"), "materialized_view": ("u1", "u2"),
         "index": ("u1",), "sequence": (), "connection": (),
+        "sink": ("u1", "u9"),
     }  # fmt: skip
     assert {k for k, item in by_kind.items() if view_inputs(item) == ("u1", "u3")} == {"view", "materialized_view"}
     assert [cluster_of(by_kind[k]) for k in ("table", "view", "materialized_view", "index")] == [
@@ -82,13 +86,18 @@ def test_what_an_object_names_and_reads() -> None:
 
 
 RECORD = codec.decode("item", encode_value(model.ITEMS, next(item for item, _ in OBJECTS if isinstance(item, Index))))
+SINK = {"progress": "p", "partitions": "0", "replicas": "0", "columns": "[]", "key": "[]", "enforced": "1",
+        "format": "json", "envelope": "none"}  # fmt: skip
 SEQUENCE = {"type": "int8", "start": "1", "increment": "1", "min": "1", "max": "9", "cache": "1", "cycle": "0"}
 
 
 @pytest.mark.parametrize(
     "changes",
     [
+        {"kind": "other"},
         {"kind": "sink"},
+        {"kind": "sink", "topic": "t", "options": SINK | {"envelope": "odd"}},
+        {"kind": "sink", "topic": "t", "options": SINK | {"columns": "many"}},
         {"kind": ""},
         {"depends_on": []},
         {"cluster_id": None},
@@ -110,7 +119,7 @@ def test_a_record_that_is_no_object_is_undecodable(changes) -> None:
 
 def test_ids_that_are_made_anew_are_so_wherever_a_sequence_is_named() -> None:
     now = {"u1": "u11", "u5": "u15", "u6": "u6", "u7": "u17"}
-    owned, table = (item.with_ids(now.__getitem__, str) for item, _ in (OBJECTS[-3], OBJECTS[-1]))
+    owned, table = (item.with_ids(now.__getitem__, str) for item, _ in (OBJECTS[-4], OBJECTS[-1]))
     assert owned.owner == ("u11", 2)
     assert table.reads == ((2, ("u15", "u15", "u6")),) and table.identities == ((1, ALWAYS, "u17"),)
 

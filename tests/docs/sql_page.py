@@ -42,6 +42,7 @@ another meaning. This page is made from the tables in the code (`tests/docs/test
 | `CREATE SCHEMA`, `TABLE`, `VIEW`, `MATERIALIZED VIEW`, `INDEX` | each one record in the catalog; `IF NOT EXISTS` |
 | `CREATE SOURCE … FROM KAFKA …` | a topic's rows; what does not fit is in `…_errors`: below |
 | `CREATE CONNECTION … TO KAFKA (…)`, `… TO CONFLUENT SCHEMA REGISTRY (…)` | where a system outside is: below |
+| `CREATE SINK … FROM … INTO KAFKA (…) FORMAT JSON ENVELOPE …` | what a table or a view becomes, on a topic: below |
 | `ALTER TABLE … ADD`, `DROP`, `RENAME COLUMN`, `ALTER COLUMN` | no row is written anew; not `TYPE`: below |
 | `ALTER TABLE` (`VIEW`, `INDEX`, `SCHEMA`…) `RENAME TO`, `SET SCHEMA` | what reads it reads on; `TABLE` may name any |
 | `… WITH (RETAIN HISTORY = FOR '1h')`, `ALTER … SET (RETAIN…)`, `RESET` | how long the past can be read: below |
@@ -256,6 +257,44 @@ connection nor registry. It needs catalog format 8.
 
 The storage controller reads topics and asks registries for the schemas of messages; the adapter that runs `CREATE
 SOURCE` asks for the newest one. So both processes have the secrets of these connections in their places.
+
+### Sinks
+
+    CREATE SINK out FROM totals INTO KAFKA CONNECTION kafka (TOPIC 'totals', PARTITION COUNT 3)
+        KEY (name) FORMAT JSON ENVELOPE UPSERT
+
+A sink writes what a table, a source or a materialized view becomes: first all rows that there are, then the changes of
+each timestamp. Without `CONNECTION` the topic is on the environment's own brokers. It is made where it is not there,
+with `PARTITION COUNT` and `REPLICATION FACTOR` if they are said, and so is the `PROGRESS TOPIC` (`<topic>-progress`
+unless said otherwise; one partition, compacted). A plain view has no changes of its own: make a materialized view.
+
+**Each change is there once**, for consumers with `isolation.level=read_committed`, whatever process is killed when:
+messages and a note of how far they go are one Kafka transaction, and a process that begins goes on from the note that
+is in the progress topic. Messages of one key are in one partition (`murmur2`, as Kafka's own producers have it), in the
+order of their timestamps; the header `tidemark-timestamp` has it. The note is `{"timestamp": T}` under the key
+`{"log": …, "sink": id}`: everything at or below T is in the topic. One comes with each transaction, and where nothing
+changes every five seconds.
+
+| `ENVELOPE` | a change is |
+|---|---|
+| `UPSERT` | the row of its key, or no value where that is gone; one message of a key in one timestamp. Needs `KEY` |
+| `DEBEZIUM` | `{"before": …, "after": …, "op": …, "ts_ms": T}`; with `KEY` what goes and comes of one key is one |
+| `NONE` | the row that came; one that goes ends the sink with an error, since there is no message for it |
+
+`op` is `r` for the rows that it begins with, `c`, `u`, `d`. With `UPSERT` no two rows may have one key at a timestamp:
+the sink looks itself, remembering the keys that there are (two million at most), and ends with an error where it is
+not so; nothing of that timestamp is written. After `NOT ENFORCED` it takes your word for it, but for two rows that come
+in one timestamp. In JSON a `numeric` is a string, since its digits are more than a float has, and so is a float that is
+not finite; `bytea` is in hex; dates and times are in ISO 8601; `jsonb` and arrays are themselves. `CREATE SOURCE …
+FORMAT JSON` reads it all back, but for floats that are not finite and a `jsonb` that is `null`.
+
+What has to be written again and again waits alone: a target that is away delays its own sink (`tm_internal.sink_status`
+says why), and what it has not written yet is kept for an hour, in which it goes on where it was; later it says so and
+has to be made anew, as after an error that ended it. A view that has an error has no rows to write, so its sink waits.
+All rows that a sink begins with are one transaction (15 minutes at most), and they, as the changes of one timestamp,
+are in memory at once: 1 GiB at most. A column that came later is not written; one that is written cannot be dropped.
+`DROP`, `ALTER SINK … RENAME TO` and `SET SCHEMA`, `COMMENT ON SINK`, `SHOW SINKS`, `SHOW CREATE SINK`;
+`tm_catalog.sinks` lists them. The topics stay when a sink goes. Sinks are kept by catalogs of format 9.
 
 ### A topic for a source
 

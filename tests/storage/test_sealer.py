@@ -138,7 +138,7 @@ class World:
         done.set_result(image)
         catalog = SimpleNamespace(when_upper=lambda *_: done)
         found = Sealer("", NAMES, self.store, catalog, self.oracle, self.views, self.segments(), rows=rows,
-                       policy=POLICY, waits=WAITS, measures=measures, clock=self.clock)  # fmt: skip
+                       policy=lambda: POLICY, waits=WAITS, measures=measures, clock=self.clock)  # fmt: skip
         return found
 
     def create(self, name: str) -> None:

@@ -1,0 +1,56 @@
+"""Of sinks."""
+
+from __future__ import annotations
+
+from adapter.system.kinds.kind import NO_ACCESS, KindRows, Place
+from catalog_log.objects import Sink, own_columns
+from sql.objects.identifiers import quoted
+from sql.objects.names import ImageLike, name_parts
+
+
+def _created(item: Sink, name: str, image: ImageLike) -> str:
+    """Columns of the key by what they are called today."""
+    through = f" CONNECTION {_named(item.connection_id, image)}" if item.connection_id else ""
+    options = [f"TOPIC {_text(item.topic)}", f"PROGRESS TOPIC {_text(item.progress_topic)}"]
+    options += [f"PARTITION COUNT {item.partitions}"] if item.partitions else []
+    options += [f"REPLICATION FACTOR {item.replicas}"] if item.replicas else []
+    key = ", ".join(map(quoted, _key(item, image)))
+    key = f"KEY ({key}){'' if item.enforced else ' NOT ENFORCED'}\n" if key else ""
+    return (
+        f"CREATE SINK {name} FROM {_named(item.relation_id, image)}\n"
+        f"INTO KAFKA{through} ({', '.join(options)})\n"
+        f"{key}FORMAT {item.format.upper()} ENVELOPE {item.envelope.upper()}"
+    )
+
+
+def _key(item: Sink, image: ImageLike) -> list[str]:
+    found = image.item(item.relation_id)
+    now = dict(item.columns) | {column.id: column.name for column in (own_columns(found) if found else ())}
+    return [now[each] for each in item.key]
+
+
+def _named(item_id: str, image: ImageLike) -> str:
+    found = image.item(item_id)
+    return ".".join(map(quoted, name_parts(image, found))) if found is not None else item_id
+
+
+def _text(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _row(item: Sink, place: Place, image: ImageLike) -> dict[str, object]:
+    return {"id": item.id, "schema_name": place.schema, "name": item.name, "relation_id": item.relation_id,
+            "connection_id": item.connection_id or None, "topic": item.topic, "progress_topic": item.progress_topic,
+            "key": _key(item, image), "format": item.format, "envelope": item.envelope}  # fmt: skip
+
+
+def _listed(item: Sink, image: ImageLike) -> tuple[str | None, ...]:
+    found = image.item(item.relation_id)
+    return found.name if found else None, item.topic, item.format, item.envelope
+
+
+ROWS = KindRows(
+    "", _created, access=NO_ACCESS, table_type=None, privileges=(), own={"tm_catalog.sinks": _row},
+    columns={"sinks": "id schema_name name relation_id connection_id topic progress_topic key:_text format envelope"},
+    listed=_listed,
+)  # fmt: skip

@@ -1,0 +1,249 @@
+"""What a sink writes: from changes of a collection to messages, one transaction after another.  Pure.
+
+Promises: whoever reads what was committed finds first what the collection held at one timestamp, then the changes of
+each later one, every one once and none left out, those of one key in the order of their timestamps; whenever the writer
+dies, whatever became of its last transaction, and however many writers there were.
+
+*How:* a transaction has the messages of whole timestamps and a note of how far they go (:class:`Target`), so the two
+are there or are not there together.  A writer begins by a claim, after which none before it can commit, and goes on
+from the newest note that is there: from what is in the topic itself, never from what it remembers.
+
+It does *not* promise that a collection can be written so: where a change has no message in an envelope, or two rows
+have one key, it is :class:`SinkRefused`, before anything of that transaction is committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple, Protocol
+
+from catalog_log.objects.sink import DEBEZIUM, NONE, UPSERT
+
+KEYS_MAX = 2_000_000
+"""Keys that are remembered of a sink that looks itself whether they are unique: some 250 MB of short ones."""
+
+SHOWN_CHARS_MAX = 200
+
+
+class SinkRefused(Exception):
+    """Why a sink cannot go on, ever: what it would have to write cannot be written so."""
+
+
+class Change(NamedTuple):
+    """``diff`` times more (or fewer, where it is negative) of one row at ``ts``.  No row both goes and comes at one
+    ``ts``, and none does so 0 times."""
+
+    ts: int
+    key: bytes | None
+    """``None``: the sink has no key."""
+    row: bytes
+    diff: int
+
+
+class Message(NamedTuple):
+    ts: int
+    key: bytes | None
+    value: bytes | None
+    """``None``: there is no row of that key any more."""
+
+
+class Changes(NamedTuple):
+    """All changes above where it was asked from, through ``through``."""
+
+    through: int
+    changes: Sequence[Change]
+
+
+class Contents(Protocol):
+    """A collection."""
+
+    def at(self, ts: int) -> Iterable[Change]:
+        """What it holds at ``ts``, which is complete: rows with how often each is there, in any order.  Where nothing
+        changed since ``ts``, this may be of later.  Raises :class:`SinkRefused` where ``ts`` is not told apart any
+        more."""
+
+    def between(self, after: int, through: int) -> Changes:
+        """The changes with ``after < ts <= through``, or of the first timestamps of these.  Raises likewise."""
+
+
+class Target(Protocol):
+    """A topic, and another one that has the notes of how far it goes."""
+
+    def claim(self) -> int | None:
+        """Have everybody before shut out, then tell the newest note that is committed; ``None`` where none is."""
+
+    def write(self, messages: Iterable[Message], through: int) -> int:
+        """Commit all of ``messages`` and the note that they go through ``through``, or nothing; how many they were.
+
+        Whatever it raises, it may have been committed: only the next :meth:`claim` tells.  What ``messages`` raises
+        comes out of it, and then it was not."""
+
+
+class Sinking:
+    """One sink's writing.  :meth:`claim` before anything else, and after anything that raised."""
+
+    def __init__(self, envelope: str, has_unique_key: bool, contents: Contents, target: Target) -> None:
+        """``has_unique_key``: whether it is to be looked at here that no two rows have one key."""
+        self._envelope = envelope
+        self._unique = has_unique_key
+        self._contents = contents
+        self._target = target
+        self.through: int | None = None
+        """Everything at or below it is in the topic; ``None``: nothing is, nor was."""
+        self.noted: int | None = None
+        """The newest note in the topic."""
+        self._attempted: int | None = None
+        """Through what the last transaction was to go, if all of it was handed over."""
+        self._keys: Keys | None = None
+
+    def claim(self) -> None:
+        """Become the one that writes, and learn how far those before came."""
+        found = self._target.claim()
+        keys, self._keys = self._keys, None
+        if self._unique and found is not None:
+            if keys is not None and found == self.noted:
+                keys.forget()
+            elif keys is not None and found == self._attempted:
+                keys.accept()
+            else:
+                keys = Keys()
+                for change in self._contents.at(found):
+                    keys.put(change, 1)
+                keys.accept()
+            self._keys = keys
+        self.through = self.noted = found
+
+    def advance(self, complete: int, noting: bool = False) -> int:
+        """Write what there is through ``complete``, or the first of it; how many messages that were.
+
+        Where nothing changed nothing is written, unless ``noting``: then how far it is complete.
+        """
+        if self.through is None:
+            self._keys = Keys() if self._unique else None
+            return self._write(self._first(self._contents.at(complete)), complete)
+        if complete <= self.through:
+            return 0
+        found = self._contents.between(self.through, complete)
+        if not found.changes and not noting:
+            self.through = found.through
+            return 0
+        return self._write(messages(self._envelope, found.changes, self._keys), found.through)
+
+    def _write(self, written: Iterable[Message], through: int) -> int:
+        self._attempted = None
+        count = self._target.write(self._to_the_end(written, through), through)
+        if self._keys is not None:
+            self._keys.accept()
+        self.through = self.noted = through
+        return count
+
+    def _to_the_end(self, written: Iterable[Message], through: int) -> Iterator[Message]:
+        """``written``; once all of it was taken, keys are known as they are if it is committed.  (Another writer may
+        have committed as much where this one was cut off before.)"""
+        yield from written
+        self._attempted = through
+
+    def _first(self, contents: Iterable[Change]) -> Iterator[Message]:
+        """What it begins with: each row that is there."""
+        keys = self._keys or Keys()  # one timestamp has one message of a key, also where nobody looks later
+        for change in contents:
+            if change.diff < 0:
+                raise SinkRefused(f"a row is there {change.diff} times at {change.ts}")
+            if self._envelope == UPSERT:
+                if change.diff > 1 or keys.put(change, 1) != 1:
+                    raise not_unique(change)
+                yield Message(change.ts, change.key, change.row)
+                continue
+            for _ in range(change.diff):
+                value = change.row if self._envelope == NONE else _pair(change.ts, "r", None, change.row)
+                yield Message(change.ts, change.key, value)
+
+
+class Keys:
+    """The keys that there are, and what the transaction under way makes of them."""
+
+    def __init__(self) -> None:
+        self._there: set[bytes] = set()
+        self._counts: dict[bytes, int] = {}
+
+    def put(self, change: Change, diff: int) -> int:
+        """How often the key of ``change`` is there once it is so many times more."""
+        key = change.key
+        assert key is not None, change
+        count = self._counts.get(key, int(key in self._there)) + diff
+        self._counts[key] = count
+        if max(len(self._there), len(self._counts)) > KEYS_MAX:
+            raise SinkRefused(
+                f"a sink that looks whether its keys are unique has at most {KEYS_MAX} of them: "
+                "say NOT ENFORCED where you know that they are"
+            )
+        return count
+
+    def accept(self) -> None:
+        for key, count in self._counts.items():
+            self._there.add(key) if count else self._there.discard(key)
+        self._counts = {}
+
+    def forget(self) -> None:
+        self._counts = {}
+
+
+def messages(envelope: str, changes: Sequence[Change], keys: Keys | None) -> Iterator[Message]:
+    """What ``changes`` are in ``envelope``, in the order of their timestamps."""
+    ordered = sorted(changes, key=lambda change: (change.ts, change.key or b"", change.row))
+    for (ts, key), together in groupby(ordered, key=lambda change: (change.ts, change.key)):
+        went: list[Change] = []
+        came: list[Change] = []
+        for change in together:
+            (came if change.diff > 0 else went).append(change)
+        if envelope == UPSERT:
+            yield _newest(ts, key, went, came, keys)
+        elif envelope == DEBEZIUM:
+            yield from _pairs(ts, key, _each(went), _each(came))
+        else:
+            if went:
+                raise SinkRefused(
+                    f"a row went at {ts}, which ENVELOPE NONE has no message for: {_shown(went[0].row)}"
+                )
+            for row in _each(came):
+                yield Message(ts, key, row)
+
+
+def _newest(ts: int, key: bytes | None, went: Sequence[Change], came: Sequence[Change], keys: Keys | None) -> Message:
+    count = sum(change.diff for change in came)
+    if count > 1:
+        raise not_unique(came[0])
+    if keys is not None:
+        left = keys.put((came or went)[0], count + sum(change.diff for change in went))
+        if left not in (0, 1) or left != count:
+            raise not_unique((came or went)[0])
+    return Message(ts, key, came[0].row if came else None)
+
+
+def _pairs(ts: int, key: bytes | None, went: list[bytes], came: list[bytes]) -> Iterator[Message]:
+    """One row that goes and one that comes are what became of it, where both have one key."""
+    both = min(len(went), len(came)) if key is not None else 0
+    for before, after in zip(went[:both], came[:both], strict=True):
+        yield Message(ts, key, _pair(ts, "u", before, after))
+    for before in went[both:]:
+        yield Message(ts, key, _pair(ts, "d", before, None))
+    for after in came[both:]:
+        yield Message(ts, key, _pair(ts, "c", None, after))
+
+
+def _each(changes: Iterable[Change]) -> list[bytes]:
+    return [change.row for change in changes for _ in range(abs(change.diff))]
+
+
+def _pair(ts: int, op: str, before: bytes | None, after: bytes | None) -> bytes:
+    return b'{"before":%b,"after":%b,"op":"%b","ts_ms":%d}' % (before or b"null", after or b"null", op.encode(), ts)
+
+
+def not_unique(change: Change) -> SinkRefused:
+    shown = _shown(change.key or b"")
+    return SinkRefused(f"two rows have the key {shown} at {change.ts}, and ENVELOPE UPSERT has one of each")
+
+
+def _shown(text: bytes) -> str:
+    return text.decode(errors="replace")[:SHOWN_CHARS_MAX]

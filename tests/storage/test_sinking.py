@@ -1,0 +1,281 @@
+"""What a sink writes, against a model: every change once, whenever it dies."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+import pytest
+
+from catalog_log.objects.sink import DEBEZIUM, NONE, UPSERT
+from controllers.storage import sinking
+from controllers.storage.sinking import Change, Changes, Keys, Message, Sinking, SinkRefused, messages
+
+
+class Died(Exception):
+    """The writer's process ends here."""
+
+
+class Collection:
+    """A history, of which the changes of one timestamp are told apart from those of others above ``since``."""
+
+    def __init__(self) -> None:
+        self.changes: list[Change] = []
+        self.since = 0
+        self.ts_max = 3
+        """Timestamps that are given at once."""
+
+    def put(self, ts: int, *rows: tuple[str, str, int]) -> None:
+        self.changes += [change(ts, *row) for row in rows]
+
+    def rows_at(self, ts: int) -> Counter:
+        found: Counter = Counter()
+        for each in self.changes:
+            if each.ts <= ts:
+                found[each.key, each.row] += each.diff
+        return +found
+
+    def at(self, ts: int) -> Iterator[Change]:
+        if any(ts < each.ts <= self.since for each in self.changes):
+            raise SinkRefused("too old")
+        return iter([Change(ts, key, row, diff) for (key, row), diff in self.rows_at(ts).items()])
+
+    def between(self, after: int, through: int) -> Changes:
+        if any(after < each.ts <= self.since for each in self.changes):
+            raise SinkRefused("too old")
+        stamps = sorted({each.ts for each in self.changes if after < each.ts <= through})
+        if len(stamps) > self.ts_max:
+            through = stamps[self.ts_max] - 1
+        return Changes(through, [each for each in self.changes if after < each.ts <= through])
+
+
+class Topic:
+    """Transactions, of which a consumer sees those that were committed.  Writers die where ``dies`` says."""
+
+    def __init__(self) -> None:
+        self.committed: list[Message] = []
+        self.notes: list[int] = []
+        self.holder: object = None
+
+
+class Writer:
+    """One process's hand on a topic."""
+
+    def __init__(self, topic: Topic, dies: Iterator[bool]) -> None:
+        self._topic, self._dies = topic, dies
+
+    def _step(self) -> None:
+        if next(self._dies):
+            raise Died
+
+    def claim(self) -> int | None:
+        self._step()
+        self._topic.holder = self
+        self._step()
+        return self._topic.notes[-1] if self._topic.notes else None
+
+    def write(self, written: Iterable[Message], through: int) -> int:
+        self._step()
+        taken = []
+        for each in written:
+            self._step()
+            taken.append(each)
+        self._step()
+        if self._topic.holder is not self:
+            raise Died  # shut out
+        self._topic.committed += taken
+        self._topic.notes.append(through)
+        self._step()  # it is there, and nobody was told
+        return len(taken)
+
+
+def change(ts: int, key: str, row: str, diff: int) -> Change:
+    return Change(ts, key.encode(), json.dumps({"k": key, "v": row}).encode(), diff)
+
+
+def never() -> Iterator[bool]:
+    while True:
+        yield False
+
+
+def history(draw: random.Random, unique: bool) -> Collection:
+    found, rows = Collection(), {}
+    for ts in range(1, 30):
+        if draw.random() < 0.3:
+            continue
+        for key in draw.sample("abcde", draw.randint(1, 4)):
+            before = rows.pop(key, None)
+            after = draw.choice(["x", "y", "z", None])
+            if before == after:
+                rows[key] = before
+                continue
+            changes = [(key, before, -1)] if before is not None else []
+            if after is not None:
+                changes.append((key, after, 1))
+                rows[key] = after
+            found.put(ts, *changes)
+        if not unique and draw.random() < 0.5:
+            found.put(ts, ("twice", draw.choice("pq"), draw.randint(1, 3)))
+    return found
+
+
+def folded(envelope: str, written: Iterable[Message]) -> Counter:
+    """What a consumer makes of them."""
+    rows: Counter = Counter()
+    newest: dict[bytes | None, bytes | None] = {}
+    for each in written:
+        if envelope == UPSERT:
+            newest[each.key] = each.value
+        elif envelope == NONE:
+            rows[each.key, each.value] += 1
+        else:
+            pair = json.loads(each.value)
+            for side, diff in (("before", -1), ("after", 1)):
+                if pair[side] is not None:
+                    rows[each.key, json.dumps(pair[side]).encode()] += diff
+            assert all(count >= 0 for count in rows.values()), "what goes was there"
+    return Counter((k, v) for k, v in newest.items() if v is not None) if envelope == UPSERT else +rows
+
+
+@pytest.mark.parametrize("envelope", [UPSERT, DEBEZIUM])
+@pytest.mark.parametrize("seed", range(60))
+def test_whenever_it_dies_a_consumer_has_each_version_of_the_collection(envelope: str, seed: int) -> None:
+    draw = random.Random(f"{envelope}/{seed}")
+    collection, topic = history(draw, envelope == UPSERT), Topic()
+    rate = draw.choice([0, 0.02, 0.1, 0.3])
+    # Within a bound of deaths: the last lives are let live.
+    dies = iter([draw.random() < rate for _ in range(400)])
+
+    def dying() -> Iterator[bool]:
+        yield from dies
+        yield from never()
+
+    steps, complete, others = dying(), 0, []
+    writer = Sinking(envelope, envelope == UPSERT, collection, Writer(topic, steps))
+    claimed = False
+    while not topic.notes or topic.notes[-1] < 30:
+        complete = min(30, complete + draw.randint(0, 4))
+        if topic.notes:
+            collection.since = draw.randint(collection.since, max(collection.since, topic.notes[-1]))
+        try:
+            if not claimed:
+                writer.claim()
+                claimed = True
+            writer.advance(complete, noting=draw.random() < 0.3 or complete == 30)
+        except Died:
+            claimed = False
+            if draw.random() < 0.6:  # the process is gone; otherwise it goes on by what it remembers
+                writer = Sinking(envelope, envelope == UPSERT, collection, Writer(topic, steps))
+        if claimed and draw.random() < 0.05:  # it stands still, and is thought to be dead
+            others.append(writer)
+            writer, claimed = Sinking(envelope, envelope == UPSERT, collection, Writer(topic, steps)), False
+        if others and draw.random() < 0.3:
+            try:
+                others[-1].advance(complete)
+            except (Died, SinkRefused):
+                others.pop()
+    stamps = [each.ts for each in topic.committed]
+    assert stamps == sorted(stamps) and topic.notes == sorted(topic.notes)
+    first = topic.notes[0]
+    for ts in range(first, 31):
+        seen = folded(envelope, [each for each in topic.committed if each.ts <= ts])
+        assert seen == collection.rows_at(ts), ts
+    if envelope == UPSERT:
+        assert max(Counter((each.ts, each.key) for each in topic.committed).values()) == 1
+
+
+def test_one_upsert_of_a_key_in_one_timestamp() -> None:
+    found = list(messages(UPSERT, [change(2, "a", "y", 1), change(2, "a", "x", -1), change(1, "a", "x", 1),
+                                   change(2, "b", "x", -1)], None))  # fmt: skip
+    assert found == [
+        Message(1, b"a", b'{"k": "a", "v": "x"}'), Message(2, b"a", b'{"k": "a", "v": "y"}'), Message(2, b"b", None),
+    ]  # fmt: skip
+
+
+def test_pairs_of_a_key_and_single_rows_without_one() -> None:
+    changes = [change(7, "a", "y", 1), change(7, "a", "x", -1), change(7, "b", "x", -2), change(7, "c", "z", 1)]
+    keyed = [(each.key, json.loads(each.value)) for each in messages(DEBEZIUM, changes, None)]
+    row = lambda k, v: {"k": k, "v": v}  # noqa: E731
+    assert keyed == [
+        (b"a", {"before": row("a", "x"), "after": row("a", "y"), "op": "u", "ts_ms": 7}),
+        (b"b", {"before": row("b", "x"), "after": None, "op": "d", "ts_ms": 7}),
+        (b"b", {"before": row("b", "x"), "after": None, "op": "d", "ts_ms": 7}),
+        (b"c", {"before": None, "after": row("c", "z"), "op": "c", "ts_ms": 7}),
+    ]
+    single = messages(DEBEZIUM, [each._replace(key=None) for each in changes], None)
+    assert [json.loads(each.value)["op"] for each in single] == ["d", "d", "d", "c", "c"]
+
+
+def test_rows_that_only_come() -> None:
+    found = list(messages(NONE, [change(1, "a", "x", 2), change(2, "a", "y", 1)], None))
+    assert [(each.ts, json.loads(each.value)["v"]) for each in found] == [(1, "x"), (1, "x"), (2, "y")]
+    with pytest.raises(SinkRefused, match='a row went at 3, .* NONE has no message for: {"k": "a", "v": "x"}'):
+        list(messages(NONE, [change(3, "a", "x", -1)], None))
+
+
+@pytest.mark.parametrize("unique", [True, False])
+@pytest.mark.parametrize(
+    ("first", "later", "seen_anyway"),
+    [
+        ([("a", "x", 1), ("a", "y", 1)], [], True),
+        ([("a", "x", 2)], [], True),
+        ([("a", "x", 1)], [("a", "y", 1)], False),
+        ([], [("a", "x", 1), ("a", "y", 1)], True),
+        ([], [("a", "x", 2)], True),
+        ([("a", "x", 1)], [("a", "x", -1), ("a", "y", 1), ("a", "z", 1)], True),
+    ],
+)
+def test_two_rows_of_one_key_are_refused_and_nothing_is_written(first, later, seen_anyway, unique) -> None:
+    collection, topic = Collection(), Topic()
+    collection.put(1, *first)
+    writer = Sinking(UPSERT, unique, collection, Writer(topic, never()))
+    writer.claim()
+    if later:
+        writer.advance(1)
+        collection.put(2, *later)
+    before = list(topic.notes)
+    if not unique and not seen_anyway:
+        assert writer.advance(2) == 1, "whoever says so knows it"
+        return
+    with pytest.raises(SinkRefused, match="two rows have the key a"):
+        writer.advance(2)
+    assert topic.notes == before
+    again = Sinking(UPSERT, unique, collection, Writer(topic, never()))
+    again.claim()
+    with pytest.raises(SinkRefused, match="two rows have the key a"):
+        again.advance(2)
+
+
+def test_where_nothing_changes_it_notes_that_only_when_it_is_asked_to() -> None:
+    collection, topic = Collection(), Topic()
+    writer = Sinking(DEBEZIUM, False, collection, Writer(topic, never()))
+    writer.claim()
+    assert (writer.advance(3), topic.notes) == (0, [3]), "that there is nothing is told, too"
+    assert (writer.advance(9), writer.through, topic.notes) == (0, 9, [3])
+    assert (writer.advance(9, noting=True), topic.notes) == (0, [3])
+    assert (writer.advance(10, noting=True), topic.notes) == (0, [3, 10])
+    assert writer.advance(8) == 0 and writer.through == 10
+
+
+def test_what_is_not_told_apart_any_more_is_refused() -> None:
+    collection, topic = Collection(), Topic()
+    collection.put(1, ("a", "x", 1))
+    writer = Sinking(UPSERT, True, collection, Writer(topic, never()))
+    writer.claim()
+    writer.advance(1)
+    collection.put(3, ("a", "x", -1))
+    collection.since = 4
+    with pytest.raises(SinkRefused):
+        writer.advance(5)
+    with pytest.raises(SinkRefused):
+        Sinking(UPSERT, True, collection, Writer(topic, never())).claim()
+
+
+def test_keys_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sinking, "KEYS_MAX", 2)
+    keys = Keys()
+    assert [keys.put(change(1, key, "x", 1), 1) for key in "ab"] == [1, 1]
+    with pytest.raises(SinkRefused, match="NOT ENFORCED"):
+        keys.put(change(1, "c", "x", 1), 1)
