@@ -12,7 +12,7 @@ from rich.table import Table
 
 from adapter.system.live_rows import source_rows
 from catalog_log.model import NODES, SCHEMAS
-from catalog_log.objects import Index, MaterializedView, Source, View
+from catalog_log.objects import Index, MaterializedView, Sink, Source, View
 from cli.output import FAILED, OK, console, print_json
 from cli.stack_options import add_find_options, find_kafka
 from controllers.node_status import NodeStatus
@@ -57,12 +57,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def gather(frontiers: Frontiers, controllers: dict[str, dict], now_ms: int) -> dict:
-    """The status as one object.  ``lag_ms``: of the tables behind the clock, of a view behind the tables.  Pure."""
+    """The status as one object.  ``lag_ms``: of the tables behind the clock, of a view behind the tables, of a sink
+    behind what it is made from.  Pure."""
     image, state = frontiers.image, frontiers.oracle
     progress = {view.id: view for view in frontiers.views}
     views = {view_id: view for controller in controllers.values()
              for view_id, view in _by_id(controller.get("views")).items()}  # fmt: skip
     sources = _by_id(controllers.get("storage/", {}).get("sources"))
+    sinks = _by_id(controllers.get("storage/", {}).get("sinks"))
     objects = []
     for item in image.objects():
         schema = image.get(SCHEMAS, item.schema_id)
@@ -76,6 +78,10 @@ def gather(frontiers: Frontiers, controllers: dict[str, dict], now_ms: int) -> d
             seen = progress[item.id]
             described |= {"upper": seen.upper, "complete": seen.complete, "error": seen.error}
             described["lag_ms"] = state.last_ts - seen.complete if seen.complete >= 0 else None
+        elif isinstance(item, Sink):
+            sink = sinks.get(item.id, {})
+            described |= {key: sink[key] for key in ("state", "messages", "through", "lag_ms") if key in sink}
+            described["error" if sink.get("state") == "failed" else "waits_for"] = sink.get("error")
         elif not isinstance(item, (View, Index)):
             bound = state.bindings(item.id)
             rows = bound.row_count
@@ -125,7 +131,7 @@ def show(status: dict, out: Console) -> None:
     for column in ("id", "kind", "name", "rows", "frontier", "notes"):
         objects.add_column(column, justify="right" if column == "rows" else "left")
     for item in status["objects"]:
-        frontier = item.get("complete", item.get("last_change"))
+        frontier = item.get("complete", item.get("last_change", item.get("through")))
         notes = [str(item[key]) for key in ("strategy", "state", "waits_for", "error") if item.get(key)]
         if item.get("behind"):
             notes.append(f"{item['behind']:,} records behind")

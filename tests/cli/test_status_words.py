@@ -20,12 +20,14 @@ from tests.oracle.oracle_logs import Log
 from tests.sql.doubles import apply, ddl, empty_image
 
 
-def told(*sources: dict) -> tuple[dict, str]:
-    """The status and what a person reads of it, of a source ``s`` (u1, errors u2) that has bound three rows."""
-    image = ddl(empty_image(), "create source s (a int) from kafka topic 'x' format json")
+def told(*sources: dict, sinks: tuple[dict, ...] = ()) -> tuple[dict, str]:
+    """The status and what a person reads of it, of a source ``s`` (u1, errors u2) that has bound three rows, and a sink
+    from it (u3)."""
+    image = ddl(empty_image(), "create source s (a int) from kafka topic 'x' format json",
+                "create sink k from s into kafka (topic 'y') format json envelope none")  # fmt: skip
     log = Log()
     log.commit(CommitPart("p", (Binding("u1", Run("x", 0, 0, 4, "", 3)), Binding("u2", Run("e", 0, 0, 1, "", 1)))))
-    controllers = {"storage/": {"address": "somewhere", "sources": list(sources)}}
+    controllers = {"storage/": {"address": "somewhere", "sources": list(sources), "sinks": list(sinks)}}
     status = gather(look(image, log.state, ViewsState()), controllers, 99)
     out = io.StringIO()
     show({**status, "env": "e", "kafka": "k", "processes": None}, Console(file=out, width=300))
@@ -47,6 +49,17 @@ def test_a_failed_source_is_an_error_and_one_that_waits_is_not():
     status, text = told({"id": "u1", "state": "waiting", "error": "topic x does not exist yet", "behind": None})
     assert not next(i for i in status["objects"] if i["id"] == "u1").get("error")
     assert "waiting, topic x does not exist yet" in text
+
+
+def test_how_far_a_sink_is_and_why_it_is_not_further_is_told():
+    sink = {"id": "u3", "state": "failed", "error": "nobody answers", "messages": 7, "through": 50, "lag_ms": 1_234}
+    status, text = told(sinks=(sink,))
+    found = next(item for item in status["objects"] if item["id"] == "u3")
+    assert (found["error"], found["messages"], found["lag_ms"]) == ("nobody answers", 7, 1_234)
+    assert "failed, nobody answers, 1,234 ms behind" in text
+    status, text = told(sinks=({**sink, "state": "waiting", "error": "view v is not complete yet"},))
+    assert not next(item for item in status["objects"] if item["id"] == "u3").get("error")
+    assert "waiting, view v is not complete yet" in text
 
 
 def test_a_controller_that_is_away_is_told_in_words():
