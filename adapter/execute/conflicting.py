@@ -74,12 +74,23 @@ class Conflicting:
         meant, what SET raises, and what reading the index raises.
         """
         as_of, only_at = await self._uniques.as_of(session, [rows])
-        found = await self._at(session, image, plan, rows, own, params, draws, as_of, only_at)
-        if not found.entries and rows.rows.num_rows and not only_at:
-            # Nothing will be committed that would be refused, had the rows in the way gone before.
-            state, image = await self._images.in_force(session)
-            if state.last_ts > as_of:
-                found = await self._at(session, image, plan, rows, own, params, draws, state.last_ts, only_at)
+        exactly = only_at
+        try:
+            found = await self._at(session, image, plan, rows, own, params, draws, as_of, only_at)
+            if only_at or found.entries or not rows.rows.num_rows:
+                return found
+        except InvalidUsage:
+            if only_at:
+                raise
+            exactly = True
+        # Nothing will be committed that would be refused, had the rows in the way gone before.  And an error is told of
+        # what there is at one moment: rows and keys are looked up one after the other, each as of now.
+        state, image = await self._images.in_force(session)
+        if exactly:
+            at = state.last_ts if rows.read_ts is None else rows.read_ts
+            return await self._at(session, image, plan, rows, own, params, draws, at, True)
+        if state.last_ts > as_of:
+            return await self._at(session, image, plan, rows, own, params, draws, state.last_ts, False)
         return found
 
     async def _at(
@@ -118,7 +129,9 @@ class Conflicting:
             entries.append(Rows(rows.table, made, *about, uniques=plan.uniques))
         if entries:
             entries = hanging_on(entries, asked, as_of)
-            entries = await self._uniques.checked(session, image, entries, own, asked)
+            # A row that WHERE left as it is has its key: SET may have given it to another one.
+            free = asked - there.committed.keys()
+            entries = await self._uniques.checked(session, image, entries, own, free, (as_of, only_at))
         return Resolved(entries, made, as_of)
 
     async def _there(

@@ -48,7 +48,9 @@ class LoadKeys:
         Raises 54000 where there are too many, and what reading the index raises.
         """
         entry = replace(rows, uniques=self._of)
-        before = self._seen | net_keys(self._own(rows))
+        own = net([each for each in self._session.buffer if each.table.id == rows.table.id])
+        before = self._seen | {key for key, count in own.items() if count > 0}
+        gone = {key for key, count in own.items() if count < 0}
         first: dict[bytes, Where] = {}
         for row in range(rows.rows.num_rows):
             for unique, keys in entry.keys:
@@ -57,14 +59,14 @@ class LoadKeys:
                     continue
                 where = Where(unique, entry, row)
                 if key in before or key in first:
-                    return await self._earlier(Twice(row, self._told(where)), first)
+                    return await self._there(first, gone) or Twice(row, self._told(where))
                 first[key] = where
         self._seen.update(first)
         if len(self._seen) > KEYS_MAX:
             told = f"it has more than {KEYS_MAX} keys"
             raise Rejected("COPY of too many rows into a table with keys", sqlstate="54000", detail=told,
                            hint="copy them in several parts")  # fmt: skip
-        return await self._there(first)
+        return await self._there(first, gone)
 
     def committed(self, rows: Rows) -> Rows:
         """``rows`` of the load, as they are to be committed."""
@@ -72,12 +74,10 @@ class LoadKeys:
         keys = frozenset(self._seen)
         return replace(rows, uniques=self._of, more_keys=keys, points=keys, read_ts=at)
 
-    async def _earlier(self, twice: Twice, before: dict[bytes, Where]) -> Twice:
-        """``twice``, or what is wrong with a row before it."""
-        return await self._there(before) or twice
-
-    async def _there(self, wanted: dict[bytes, Where]) -> Twice | None:
-        """The first of these rows whose key is committed."""
+    async def _there(self, keys: dict[bytes, Where], gone: set[bytes]) -> Twice | None:
+        """The first of the rows with these ``keys`` that a committed row has, where its transaction has not taken that
+        away (then the key is among those that are ``gone``)."""
+        wanted = {key: where for key, where in keys.items() if key not in gone}
         if not wanted:
             return None
         if self._at is None:
@@ -97,12 +97,3 @@ class LoadKeys:
 
     def _told(self, where: Where) -> InvalidUsage:
         return duplicate(where, names_of(self._session).zone)
-
-    def _own(self, rows: Rows) -> list[Rows]:
-        return [each for each in self._session.buffer if each.table.id == rows.table.id]
-
-
-def net_keys(entries: list[Rows]) -> set[bytes]:
-    """The keys that rows have after ``entries`` of a transaction, beside those that are committed."""
-    return {key for key, count in net(entries).items() if count > 0}
-

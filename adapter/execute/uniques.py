@@ -7,9 +7,11 @@ looks again, and finds the key.  So the invariant hangs on the log alone: on no 
 on how fresh the look was.  Who cannot look (the index's cluster is away, for as long as a statement waits) writes
 nothing: the statement is refused as a read of the table would be.
 
-What is free is looked up without a barrier, at the newest timestamp that this process knows, since whatever came later
-is in the log before the commit; only a duplicate is looked for once more at a barrier before it is told, since by then
-the key may have gone.
+What is free is looked up without a barrier, at the newest timestamp that this process knows or later, since whatever
+came later is in the log before the commit.  Only a duplicate is looked for once more before it is told: where the
+statement has read, exactly at that timestamp (what it takes away and what is in its way must be of one moment: of two
+who count a key up the second would else find the row that the first has made of its own), and else at a barrier, since
+by then the key may have gone.
 """
 
 from __future__ import annotations
@@ -57,22 +59,27 @@ class Uniques:
         entries: Sequence[Rows],
         own: Sequence[Rows] = (),
         free: Collection[bytes] = (),
+        at: tuple[DataTs, bool] | None = None,
     ) -> list[Rows]:
         """``entries`` of one statement on one table as they are to be committed: they say where their keys were looked
-        up.  ``own`` is what its transaction has written and not committed; keys in ``free`` were looked up before.
+        up.  ``own`` is what its transaction has written and not committed; no committed row has a key of ``free``, as
+        was looked up before.  ``at`` is when keys are looked up, where :meth:`as_of` was asked.
 
         Raises 23505 where two rows would have one key, and what reading the index raises.
         """
         wanted = {key: where for key, where in _wanted(entries).items() if key not in free}
         if not wanted and not free:
             return list(entries)
-        as_of, only_at = await self.as_of(session, entries)
+        as_of, only_at = await self.as_of(session, entries) if at is None else at
         there = await self.there(session, image, wanted, as_of, only_at)
         if there and not only_at and _first_twice(entries, own, there) is not None:
-            state, image = await self._images.in_force(session)
-            if state.last_ts > as_of:
-                as_of = state.last_ts
-                there = await self.there(session, image, wanted, as_of, only_at)
+            if any(each.read_ts is not None for each in entries):
+                there = await self.there(session, image, wanted, as_of, only_at=True)
+            else:
+                state, image = await self._images.in_force(session)
+                if state.last_ts > as_of:
+                    as_of = state.last_ts
+                    there = await self.there(session, image, wanted, as_of, only_at)
         twice = _first_twice(entries, own, there)
         if twice is not None:
             raise duplicate(twice, names_of(session).zone)

@@ -237,7 +237,18 @@ async def test_keys_of_a_load_are_of_its_block(small_blocks):
         with pytest.raises(psycopg.errors.UniqueViolation):
             await copied(c, "copy k from stdin", b"300\ty\n")
         await c.execute("rollback")
+        await c.execute("begin")
+        await c.execute("delete from k where a = 7")
+        await copied(c, "copy k from stdin", b"7\ttaken away, so free\n")
+        with pytest.raises(psycopg.errors.UniqueViolation):
+            await copied(c, "copy k from stdin", b"7\tmine\n")
+        await c.execute("rollback")
         assert await rows(c, "select a from k order by a") == [(7,), (8,)]
+        await c.execute("begin")
+        await c.execute("truncate k")
+        await copied(c, "copy k from stdin", b"8\tnew\n")
+        await c.execute("commit")
+        assert await rows(c, "select * from k") == [(8, "new")]
 
 
 @on_a_loop

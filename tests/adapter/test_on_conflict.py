@@ -10,7 +10,7 @@ import pytest
 from adapter.state.session_state import SessionState
 from journal.errors import Conflict, TidemarkError
 from tests.adapter.stories import before_commit, refused
-from tests.adapter.test_uniques import Indexed, parts_of, run
+from tests.adapter.test_uniques import Indexed, Newest, between_looks, parts_of, run
 from tests.adapter.world import World
 
 COUNT = "insert into t values ($1, 1) on conflict (k) do update set n = t.n + excluded.n"
@@ -166,3 +166,32 @@ def test_errors_of_a_stale_catalog_are_not_told():
             assert (await refused(a.sql(COUNT, 1))).sqlstate == "42P10"
 
     run(story)
+
+
+def test_a_row_that_where_left_as_it_is_keeps_its_key():
+    async def story(world):
+        async with world.adapter() as a:
+            await counters(a)
+            await a.sql("insert into t values (1), (2)")
+            taken = "on conflict (k) do update set k = 2 where excluded.n = 7"
+            for values in ("(1, 7), (2, 8)", "(2, 8), (1, 7)"):
+                error = await refused(a.sql(f"insert into t values {values} {taken}"))
+                assert (error.sqlstate, error.detail) == ("23505", "Key (k)=(2) already exists.")
+            assert await a.sql("select k, n from t order by k") == [(1, 0), (2, 0)]
+
+    run(story)
+
+
+def test_of_two_who_update_a_row_to_the_same_nobody_hears_of_a_duplicate():
+    """The keys are looked up one after the other: what the other one has made of the row is not in its way."""
+
+    async def story(world):
+        async with world.adapter("a") as a, world.adapter("b") as b:
+            await counters(a)
+            await a.sql("insert into t values (1, 0, 'old')")
+            same = "insert into t values (1, 0, 'new') on conflict (k) do update set b = excluded.b, n = t.n + 1"
+            between_looks(a, lambda: b.sql(same))
+            assert await a.sql(same) == "INSERT 0 1"
+            assert await b.sql("select * from t") == [(1, 2, "new")]
+
+    run(story, Newest())

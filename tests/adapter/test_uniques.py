@@ -8,6 +8,7 @@ import random
 import pytest
 
 from adapter.execute import inserter
+from adapter.execute.uniques import Uniques
 from adapter.state.session_state import SessionState
 from journal.errors import Conflict, TidemarkError, Unavailable
 from oracle.model import KeyRange
@@ -35,6 +36,17 @@ class Looking(StorePeeks):
 
 class Indexed(World):
     answers = Looking
+
+
+class Ahead(Looking):
+    """Answers as of now, as an index does that has come further than it was asked for."""
+
+    async def lookup(self, peek, cluster_id):
+        return await super().lookup(peek if peek.only_at else peek._replace(as_of=None), cluster_id)
+
+
+class Newest(World):
+    answers = Ahead
 
 
 def run(story, *worlds):
@@ -99,6 +111,36 @@ def test_of_two_who_write_one_key_at_once_the_first_wins_and_the_other_is_told_s
             assert await b.sql("select a, b from t order by a") == [(1, "b"), (3, "d")]
 
     run(story)
+
+
+def between_looks(adapter, change):
+    """Have ``change`` happen once between what the next statement of ``adapter`` reads and its look for keys that are
+    free."""
+    checked = Uniques.checked
+
+    async def after_the_change(uniques, *args, **named):
+        if uniques._images is adapter.executor.images:
+            Uniques.checked = checked
+            await change()
+        return await checked(uniques, *args, **named)
+
+    Uniques.checked = after_the_change
+
+
+def test_what_another_has_made_of_a_row_is_no_duplicate_of_what_one_makes_of_it():
+    async def story(world):
+        async with world.adapter("a") as a, world.adapter("b") as b:
+            await accounts(a, "insert into t values (1, 'x'), (5, 'y')")
+            between_looks(a, lambda: b.sql("update t set a = a + 1"))
+            assert await a.sql("update t set a = a + 1") == "UPDATE 2"
+            between_looks(a, lambda: b.sql("update t set b = 'z' where a = 3"))
+            assert await a.sql("update t set b = 'z' where a = 3") == "UPDATE 1"
+            assert await b.sql("select a, b from t order by a") == [(3, "z"), (7, "y")]
+            between_looks(a, lambda: b.sql("delete from t where a = 3"))
+            assert await a.sql("insert into t select a + 1, 'moved' from t where a = 3") == "INSERT 0 0"
+            assert (await refused(a.sql("insert into t select a, 'twice' from t"))).sqlstate == "23505"
+
+    run(story, World(), Newest())
 
 
 def test_a_duplicate_is_only_told_of_a_row_that_is_there_now():
