@@ -69,6 +69,9 @@ class KeyLooks:
         only_at: bool,
     ) -> dict[bytes, pa.Table]:
         """``columns`` of the rows that have those keys, those of ``unique`` among them; raises as :meth:`there`."""
+        if session.transaction.in_block:
+            # Also of what is then left as it is the block has learned whether it is there.
+            session.transaction.keys_read.update((unique.index.relation_id, key) for key in wanted)
         found, left = await self._by_index(image, unique, columns, wanted, as_of, only_at)
         if left:
             found |= await self._by_reading(session, image, unique, columns, left, as_of, only_at)

@@ -117,6 +117,36 @@ def test_a_block_meets_its_own_rows():
     run(story, World())
 
 
+@pytest.mark.parametrize("then", ["do nothing", "(k) do update set n = 0 where false"])
+def test_a_serializable_block_hangs_on_rows_that_it_left_as_they_are(then):
+    async def story(world):
+        async with world.adapter("a") as a, world.adapter("b") as b:
+            await counters(a)
+            await a.sql("create table other (n int)")
+            await a.sql("insert into t values (1), (2)")
+            session = a.session
+            for level, left, changed, stays in (
+                ("serializable", 1, 2, True),
+                ("serializable", 2, 2, False),
+                ("repeatable read", 1, 1, True),
+            ):
+                session.transaction.begin()
+                session.set_variable("transaction_isolation", level)
+                session.defers_writes = True
+                assert await a.sql(f"insert into t values ({left}) on conflict {then}") == "INSERT 0 0"
+                await a.sql("insert into other values (1)")
+                session.defers_writes = False
+                await b.sql("update t set n = n + 1 where k = $1", changed)
+                if stays:
+                    await a.executor.commit(session)
+                else:
+                    assert (await refused(a.executor.commit(session))).sqlstate == "40001"
+                session.transaction.end()
+                session.buffer.clear()
+
+    run(story, World())
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_every_count_that_was_acknowledged_is_there(seed):
     """Sessions on two adapters count up the same few rows, which others take away: nothing is lost, nothing twice."""
