@@ -94,7 +94,10 @@ class _Whole:
         if depth > DEPTH_MAX:
             raise BadSchema(f"it is nested deeper than {DEPTH_MAX}")
         if isinstance(part, list):
-            return [self.of(each, depth + 1, within) for each in part]
+            found = [self.of(each, depth + 1, within) for each in part]
+            if any(isinstance(each, list) for each in found):
+                raise BadSchema("it has a union in a union")
+            return found
         kind = part["type"]
         if isinstance(kind, (list, dict)):
             return self.of(kind, depth + 1, within)
@@ -110,7 +113,16 @@ class _Whole:
             return {"type": kind, "values": self.of(part["values"], depth + 1, within)}
         if kind in self._named and kind != part.get("name"):  # {"type": "a name"}
             return self.of(kind, depth, within)
-        return {name: value for name, value in part.items() if name not in ("doc", "default", "aliases")}
+        left = ("doc", "default", "aliases", *(() if _is_meant(part) else _LOGICAL))
+        return {name: value for name, value in part.items() if name not in left}
+
+
+def _is_meant(part: Mapping[str, Any]) -> bool:
+    """Whether it has a logical type that says what it must: otherwise the bare value counts, as Avro has it."""
+    logical = part.get("logicalType")
+    if logical == "decimal":
+        return type(part.get("precision")) is int and type(part.get("scale", 0)) is int
+    return isinstance(logical, str)
 
 
 def _check_widths(tree: Tree) -> None:

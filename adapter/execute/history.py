@@ -69,7 +69,7 @@ class Histories:
     async def _when(self, session: SessionState, state: OracleState, image: Image, said: AsOf) -> DataTs:
         plan = plan_as_of(said, image, names_of(session))
         table = await self._constants.rows(plan, ())
-        ts = timestamp_of(table.column(0)[0].as_py())
+        ts = timestamp_of(table.column(0))
         if ts > state.last_ts + AHEAD_MS_MAX:
             raise InvalidUsage(
                 f"cannot read as of {ts}, which is in the future", sqlstate="22023",

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from decimal import Context, Decimal
 from typing import NamedTuple
 
+from collection.rows import ROW_BYTES_MAX
 from schemas.avro_messages import BadSchema, Tree
 from values.bad_text import BadText
 from values.json_values import BadValue, Number, string
@@ -116,12 +117,35 @@ def _jsonb(tree: Tree) -> Convert:
     shaped = _json(tree)
 
     def convert(value: object) -> str:
+        found = shaped(value)
+        if _left_of(found, ROW_BYTES_MAX) < 0:
+            raise BadValue(f"as jsonb it has more than {ROW_BYTES_MAX} bytes")
         try:
-            return of_json(shaped(value))
+            return of_json(found)
         except BadText as error:
             raise BadValue(error.message) from None
 
     return convert
+
+
+def _left_of(value: object, left: int) -> int:
+    """What is left of ``left`` characters once ``value`` is written; below 0 as soon as it is known to be too long.
+
+    Of a small message it may be gigabytes: the names of a schema's fields stand in each of its records.
+    """
+    if isinstance(value, str):
+        return left - len(value) - 2
+    if isinstance(value, list):
+        for each in value:
+            left = _left_of(each, left - 2)
+            if left < 0:
+                break
+    elif isinstance(value, dict):
+        for name, each in value.items():
+            left = _left_of(each, left - len(name) - 6)
+            if left < 0:
+                break
+    return left - 4
 
 
 def _json(tree: Tree) -> Convert:

@@ -11,17 +11,19 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from catalog_log.objects import Column
 from catalog_log.objects.reading import AVRO, BYTES, CSV, JSON, TEXT, Format
 from collection.columns import Columns, arrow_schema, sql_type
 from collection.json_rows import BadRow, decode_batch, decode_json, planned
 from collection.messages import avro_types
 from collection.messages.avro_columns import column_of
 from collection.messages.csv_lines import fields_in
+from collection.rows import ROW_BYTES_MAX
 from schemas.avro_messages import BadMessage, BadSchema, Schema, read_schema, reading
 from values.bad_text import BadText
 from values.from_json import text_converter
 from values.json_values import BadValue, string
-from values.text.jsonb import read_jsonb
+from values.text.jsonb import digits_meant, read_jsonb
 
 Cells = tuple[object, ...]
 Decode = Callable[[bytes], "Cells | BadRow"]
@@ -55,8 +57,8 @@ def decoder(format: Format, columns: Columns, member: str = "") -> Decoder:
     cells are none.  Raises ``BadSchema`` for a schema that does not give them.
     """
     if format.kind == JSON:
-        if member:
-            return Decoder(_json_member(columns, member))
+        if member or any(map(_may_grow, columns)):
+            return Decoder(_json(columns, member))
         return Decoder(_json(columns), many=lambda values: decode_batch(values, columns))
     if format.kind == AVRO:
         return _avro(format, columns, member)
@@ -87,14 +89,26 @@ def schema_ids(values: Iterable[bytes | None]) -> set[int]:
     }
 
 
-def _json(columns: Columns) -> Decode:
+def _json(columns: Columns, member: str = "") -> Decode:
     plan = planned(columns)
-    return lambda data: decode_json(data, plan)
+    if not any(map(_may_grow, columns)):
+        return lambda data: decode_json(data, plan, member)
+
+    def decode(data: bytes) -> Cells | BadRow:
+        # ``1e131071`` is written out where it is kept: a message of a megabyte would take ten gigabytes of memory.
+        if b"e" in data or b"E" in data:
+            meant = digits_meant(data.decode("utf-8", "replace"))
+            if meant > ROW_BYTES_MAX:
+                return BadRow(f"its numbers have some {meant} digits, a row has at most {ROW_BYTES_MAX} bytes")
+        return decode_json(data, plan, member)
+
+    return decode
 
 
-def _json_member(columns: Columns, member: str) -> Decode:
-    plan = planned(columns)
-    return lambda data: decode_json(data, plan, member)
+def _may_grow(column: Column) -> bool:
+    """Whether what is kept of a value may be any number of times as long as what was sent."""
+    kind = sql_type(column.type)
+    return kind.name == "jsonb" or kind.is_array or kind.is_free
 
 
 def _text(_format: Format, columns: Columns) -> Decode:
@@ -158,9 +172,11 @@ def _avro(format: Format, columns: Columns, member: str) -> Decoder:
     cells = [(column.name, column.nullable, field.convert) for field, column in plan]
     names = [field.name for field, _ in plan]
     schema = arrow_schema(columns)
+    # A name or a symbol stands in each of many values: those are measured one by one before they are written out.
+    flat = not member and not any(map(_may_grow, columns))
 
     def table(values: Sequence[object]) -> tuple[pa.Table, list[BadRow]] | None:
-        if member:
+        if not flat:
             return None
         arrays = []
         for field, column in plan:

@@ -15,6 +15,7 @@ from itertools import chain
 from typing import NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from catalog_log.objects import Column, Source
 from catalog_log.objects.reading import (
@@ -40,7 +41,10 @@ from values.text.jsonb import of_json
 AFTER = "after"
 
 LARGE_BYTES = 32 * 1024
-"""Of a message from which on its row is measured: no format makes more than a hundred bytes of one."""
+"""Of a message from which on its row is measured by itself."""
+
+SIZE_MAX = ROW_BYTES_MAX - LARGE_BYTES
+"""Of a row as it is measured: what its record has beside it is less than the difference."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -143,7 +147,7 @@ class Judge:
             columns = self._columns[len(self._columns) - len(self._metadata) :]
             more = table_from_rows(columns, [tuple([of(each) for of in self._metadata]) for each in kept])
             table = pa.Table.from_arrays([*table.columns, *more.columns], schema=arrow_schema(self._columns))
-        return table, bad
+        return None if _may_be_large(table) else (table, bad)
 
     def judge(self, messages: Sequence[Message]) -> Judged:
         rows: list[Cells] = []
@@ -175,13 +179,13 @@ class Judge:
         if self._envelope == DEBEZIUM and not value:
             return Keyed(key, None)
         for at, place, name in self._shared:
-            if key[at] != value[place]:
+            if key[at] != value[place] and not _both_nan(key[at], value[place]):
                 return BadRow(f'column "{name}" is another in the key than in the value')
         row = (*(key[at] for at in self._own_keys), *value, *(each(message) for each in self._metadata))
-        if len(message.value) + len(message.key or b"") + _headers_len(message) > LARGE_BYTES:
-            size = sum(map(_size, row))
-            if size > ROW_BYTES_MAX - LARGE_BYTES:
-                return BadRow(f"its row has some {size} bytes, at most {ROW_BYTES_MAX - LARGE_BYTES} are kept")
+        # However short the message is: an exponent, or a schema's symbol, is short where it comes and long where kept.
+        size = sum(map(_size, row))
+        if size > SIZE_MAX:
+            return BadRow(f"its row has some {size} bytes, at most {SIZE_MAX} are kept")
         return row if self._envelope == NONE else Keyed(key, row)
 
 
@@ -196,8 +200,25 @@ def _key(key: Decoder, columns: Sequence[Column], given: bytes | None, envelope:
     return found
 
 
+def _both_nan(one: object, other: object) -> bool:
+    return one != one and other != other
+
+
 def _headers_len(message: Message) -> int:
     return sum(len(name) + len(value or b"") for name, value in message.headers or ())
+
+
+def _may_be_large(table: pa.Table) -> bool:
+    """Whether one of its rows may have more than ``SIZE_MAX`` bytes."""
+    if table.nbytes <= SIZE_MAX:
+        return False
+    widest = 20 * table.num_columns
+    for column in table.columns:
+        if pa.types.is_nested(column.type):
+            return True
+        if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
+            widest += pc.max(pc.binary_length(column)).as_py() or 0
+    return widest > SIZE_MAX
 
 
 def _size(cell: object) -> int:

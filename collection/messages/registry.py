@@ -18,6 +18,10 @@ from schemas.avro_messages import BadSchema, Schema, read_schema
 NO_SUBJECT, NO_VERSION, NO_SCHEMA = 40401, 40402, 40403
 """Its codes for what there is not; a 404 without one is of somebody else."""
 
+NUMBER_MAX = (1 << 31) - 1
+"""Of a schema.  Asked for a greater one it says that there is no such page, as somebody does who is no registry: one
+message would hold up its source for ever."""
+
 
 def newest(connection: Connection, subject: str) -> str:
     """The newest schema of ``subject``, as JSON.
@@ -39,6 +43,8 @@ def newest(connection: Connection, subject: str) -> str:
 def schema(connection: Connection, number: int) -> Schema | None:
     """The schema of that id; ``None`` where there is none that messages are read by here.  Raises as :func:`newest`
     does where nobody says."""
+    if number > NUMBER_MAX:
+        return None
     found = _asked(connection, f"/schemas/ids/{number}")
     if found is None or _other(found) is not None:
         return None
@@ -52,7 +58,7 @@ def _asked(connection: Connection, path: str) -> dict[str, Any] | None:
     status, body = from_registry(connection, path)
     try:
         found = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise no_registry(connection.name) from None
     if isinstance(found, dict):
         if status == 404 and found.get("error_code") in (NO_SUBJECT, NO_VERSION, NO_SCHEMA):

@@ -92,8 +92,9 @@ class Copied:
             return
         self._state_at = None
         self._unbound = 0
-        if self._state is None:
-            self._state = KeyedState()
+        # A new one: what failed in the last, for want of disk perhaps, has left it in the middle of something.
+        self.close()
+        self._state = KeyedState()
         rows = state.bindings(self._item.id).bound
         with closing(self._rows(self._item, (*rows.base, *rows.recent))) as tables:
             try:
@@ -133,6 +134,7 @@ class Copied:
     def close(self) -> None:
         if self._state is not None:
             self._state.close()
+            self._state = None
 
     def _changes(self, keyed: Sequence[Keyed], prepared: Prepared) -> pa.Table:
         assert self._state is not None and self._state_at is not None, "it has begun"

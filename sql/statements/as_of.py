@@ -7,8 +7,8 @@ A whole number is a timestamp as the system shows it (milliseconds since 1970), 
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
 
+import pyarrow as pa
 from sqlglot import exp
 
 from journal.errors import InvalidUsage
@@ -22,7 +22,6 @@ from trees.errors import unsupported
 
 _NUMBERS = ("int2", "int4", "int8")
 _TIMES = ("timestamptz", "timestamp", "date")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @bounded
@@ -52,11 +51,20 @@ def _cast(tree: exp.Expression, name: str) -> exp.Expression:
     return exp.Cast(this=tree, to=exp.DataType.build(name, dialect="postgres"))
 
 
-def timestamp_of(value: object) -> DataTs:
-    """The timestamp that such a value is, the whole millisecond that it lies in.  22004 for NULL, 22023 before 1970."""
+def timestamp_of(values: pa.ChunkedArray) -> DataTs:
+    """The timestamp that such a value is, the whole millisecond that it lies in, of the rows that it gave.
+
+    22004 for NULL, 22023 before 1970, 21000 for other than one row.
+    """
+    if len(values) != 1:
+        raise InvalidUsage("AS OF must be one value", sqlstate="21000", detail=f"it gives {len(values)} rows")
+    if is_time := pa.types.is_timestamp(values.type):
+        # As Arrow has it: Python has no times before the year 1.
+        values = values.cast(pa.timestamp("us", values.type.tz)).cast(pa.int64())
+    value = values[0].as_py()
     if value is None:
         raise InvalidUsage("AS OF must not be null", sqlstate="22004")
-    found = value if isinstance(value, int) else (value - _EPOCH) // timedelta(milliseconds=1)
+    found = value // 1000 if is_time else value
     if found < 0:
         raise InvalidUsage(f"invalid timestamp of AS OF: {found}", sqlstate="22023", detail="it is before 1970")
     return DataTs(found)

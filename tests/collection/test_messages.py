@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import struct
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -11,14 +12,16 @@ from decimal import Decimal
 
 import pytest
 
-from catalog_log.objects import Column, Source
+from catalog_log.objects import Column, Connection, Source
 from catalog_log.objects.reading import Format, Reading
 from collection.columns import table_from_rows
 from collection.json_rows import BadRow
+from collection.messages import registry as asking
 from collection.messages.avro_types import fields_of
 from collection.messages.csv_lines import fields_in
 from collection.messages.judging import LARGE_BYTES, Judge, Judged, Keyed, Message
 from collection.rows import ROW_BYTES_MAX, decode, encode
+from journal.errors import InvalidUsage
 from schemas.avro_messages import BadSchema, read_schema
 from tests.registry import SchemaRegistry
 from tests.seeds import seed_of_commit
@@ -401,3 +404,56 @@ def test_any_bytes_are_a_row_or_a_reason(registry) -> None:
         rows = found.rows or [each.row for each in found.keyed if each.row is not None]
         assert sum(each.rows for each in encode(of.stored, table_from_rows(of.stored, rows), "a")) == len(rows) > 0
         table_from_rows(judge.key_columns, [each.key for each in found.keyed])
+
+
+def test_what_is_short_where_it_comes_and_long_where_it_is_kept_is_measured_before_it_takes_memory() -> None:
+    number = "1e131071"
+    for kind, value in (("jsonb", f"[{','.join([number] * 40)}]"), ("numeric[]", f"[{','.join([number] * 40)}]")):
+        of = source({"v": kind}, Format("json"))
+        assert "digits" in why(of, f'{{"v": {value}}}'.encode())
+        short = f'{{"v": [1e1000, 2], "other": "{number * 40}"}}'.encode()
+        assert len(judged(of, message(short)).rows) == 1  # what texts hold is no number
+        assert "digits" in why(of, f'{{"v": [{",".join([number] * 100_000)}]}}'.encode())  # ten gigabytes
+    of = source({f"c{n}": "numeric" for n in range(40)}, Format("csv", columns=40, delimiter=","))
+    assert "bytes, at most" in why(of, ",".join([number] * 40).encode())
+    member = source({"key": "text", "v": "jsonb"}, Format("json"), Format("text"), "kv", "debezium")
+    assert "digits" in why(member, f'{{"after": {{"v": [{",".join([number] * 40)}]}}}}'.encode(), key=b"k")
+
+
+def test_what_a_schema_says_in_many_words_of_few_bytes_is_measured_too() -> None:
+    symbol = {"type": "enum", "name": "e", "symbols": ["S" * 200_000]}
+    named = {"type": "record", "name": "q", "fields": [{"name": "N" * 200_000, "type": "boolean"}]}
+    for kind, item in (("text[]", symbol), ("jsonb", named)):
+        whole = {"type": "record", "name": "r", "fields": [{"name": "a", "type": {"type": "array", "items": item}}]}
+        of = source({"a": kind}, avro_text(whole))
+        assert len(judged(of, message(b"\x02\0\0")).rows) == 1
+        assert "bytes" in why(of, b"\x3c" + b"\0" * 31)  # thirty of them, six megabytes
+        assert "bytes" in why(of, b"\xe0\xd4\x03" + b"\0" * 30_001)  # thirty thousand, six gigabytes
+    flat = {"type": "record", "name": "r", "fields": [{"name": f"f{n}", "type": symbol if not n else "e"}
+                                                      for n in range(30)]}  # fmt: skip
+    of = source({f"f{n}": "text" for n in range(30)}, avro_text(flat))
+    assert "bytes" in why(of, b"\0" * 30)
+
+
+def test_a_key_that_is_no_number_is_the_same_in_the_value() -> None:
+    schema = {"type": "record", "name": "r", "fields": [{"name": "k", "type": "double"}]}
+    of = source({"k": "float8"}, avro_text(schema), avro_text(schema), "b", "upsert")
+    nan, zero, less = (struct.pack("<d", each) for each in (float("nan"), 0.0, -0.0))
+    judge = Judge(of)
+    found = judge.judge([message(nan, nan), message(zero, less), message(None, nan), message(zero, nan)])
+    assert [each.row is None for each in found.keyed] == [False, False, True] and len(found.bad) == 1
+
+
+def avro_text(schema: object) -> Format:
+    return Format("avro", schema=json.dumps(schema))
+
+
+def test_what_a_registry_cannot_say_of_a_number_holds_up_nobody(registry, monkeypatch) -> None:
+    of = Connection("u9", "s1", "r", "", to="confluent-schema-registry", options=(("url", registry.url),))
+    # Who asks for what is no int of Java's is told that there is no such page, as by what is no registry.
+    assert asking.schema(of, 1 << 31) is asking.schema(of, (1 << 32) - 1) is None and not registry.asked
+    assert asking.schema(of, 77) is None and registry.asked == ["/schemas/ids/77"]
+    assert asking.schema(of, registry.register("deep", "[" * 100_000)) is None
+    monkeypatch.setattr(asking, "from_registry", lambda *_: (200, b"[" * 100_000))
+    with pytest.raises(InvalidUsage, match="no schema registry"):
+        asking.schema(of, 77)

@@ -174,3 +174,20 @@ def wide(count: int) -> dict:
 def test_schemas_that_no_message_is_read_by(said: str, why: str) -> None:
     with pytest.raises(BadSchema, match=why):
         read_schema(said)
+
+
+def test_a_logical_type_that_does_not_say_what_it_must_counts_as_the_bare_value() -> None:
+    bare = schema({"type": "bytes"})
+    for said in ({"logicalType": "decimal"}, {"logicalType": "decimal", "precision": 3, "scale": None},
+                 {"logicalType": "decimal", "precision": "3"}, {"logicalType": []}, {"logicalType": {}}):  # fmt: skip
+        try:
+            of = schema({"type": "bytes", **said})
+        except BadSchema:
+            continue  # fastavro itself may look at precisions
+        assert of.tree == bare.tree and reading(bare, of)(b"\x02\x07", 0) == b"\x07", said
+
+
+def test_a_union_in_a_union_is_no_schema() -> None:
+    for said in ([[], "int"], ["null", ["int"]], [{"type": ["int", "null"]}, "string"]):
+        with pytest.raises(BadSchema):
+            schema(said)

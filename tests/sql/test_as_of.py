@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import pyarrow as pa
 import pytest
 
 from journal.errors import InvalidUsage
@@ -68,13 +69,26 @@ def test_what_it_does_not_take(said, sqlstate):
     assert caught.value.sqlstate == sqlstate
 
 
-def test_its_value_is_a_timestamp_of_data():
-    assert timestamp_of(1764252000123) == 1764252000123
-    assert timestamp_of(datetime(2026, 1, 1, 0, 0, 0, 1999, tzinfo=UTC)) == 1767225600001
-    for value, sqlstate in ((None, "22004"), (-1, "22023"), (datetime(1960, 1, 1, tzinfo=UTC), "22023")):
-        with pytest.raises(InvalidUsage) as caught:
-            timestamp_of(value)
-        assert caught.value.sqlstate == sqlstate
+MOMENT = pa.timestamp("us", "UTC")
+
+
+@pytest.mark.parametrize(("values", "kind", "ts"), [
+    ([1764252000123], pa.int64(), 1764252000123), ([5], pa.int16(), 5),
+    ([datetime(2026, 1, 1, 0, 0, 0, 1999, tzinfo=UTC)], MOMENT, 1767225600001),
+])  # fmt: skip
+def test_its_value_is_a_timestamp_of_data(values, kind, ts):
+    assert timestamp_of(pa.chunked_array([pa.array(values, kind)])) == ts
+
+
+@pytest.mark.parametrize(("values", "kind", "sqlstate"), [
+    ([None], MOMENT, "22004"), ([-1], pa.int32(), "22023"), ([datetime(1960, 1, 1, tzinfo=UTC)], MOMENT, "22023"),
+    ([-9_000_000_000_000_000_000], MOMENT, "22023"),  # 283,000 years before: Python has none such
+    ([], pa.int64(), "21000"), ([1, 2], pa.int64(), "21000"),
+])  # fmt: skip
+def test_what_is_no_timestamp_of_data(values, kind, sqlstate):
+    with pytest.raises(InvalidUsage) as caught:
+        timestamp_of(pa.chunked_array([pa.array(values, kind)]))
+    assert caught.value.sqlstate == sqlstate
 
 
 def test_no_index_is_asked_and_nothing_that_has_no_history():

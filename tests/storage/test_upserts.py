@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 import random
+import sqlite3
 from datetime import UTC, datetime
 from decimal import Decimal
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -19,6 +21,7 @@ from collection.columns import DIFF, table_from_rows, with_diff
 from collection.messages.judging import Judge, Keyed, Message
 from collection.rows import decode, encode
 from controllers.storage import keyed_state
+from controllers.storage.copied import Copied
 from controllers.storage.keyed_state import Inconsistent, KeyedState
 from controllers.storage.upserts import Keys, changed, packed, unpacked
 from tests.seeds import seed_of_commit
@@ -145,3 +148,25 @@ def test_keys_of_all_types_are_told_apart_alike_before_and_after_a_restart() -> 
     assert isinstance(again, pa.Table) and again.column(DIFF).to_pylist() == [1]
     ((key, value, _),) = keys.of_rows(again)
     assert [key] == hashes and found.puts == {key: value}
+
+
+def test_what_failed_in_the_middle_is_made_anew(monkeypatch) -> None:
+    """A disk that was full: what is kept is made of the rows again, once there is room."""
+    of = source("upsert")
+    copied = Copied(of, None, None, lambda *_: (each for each in ()))
+    state = SimpleNamespace(
+        bindings=lambda _: SimpleNamespace(ends=lambda: {("t", 0): 5}, bound=SimpleNamespace(base=(), recent=()))
+    )
+    whole = keyed_state.KeyedState.load
+
+    def fails(self, changes) -> None:
+        self._db.execute("BEGIN")
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(keyed_state.KeyedState, "load", fails)
+    with pytest.raises(sqlite3.OperationalError):
+        copied.begin(state)
+    monkeypatch.setattr(keyed_state.KeyedState, "load", whole)
+    copied.begin(state)
+    assert len(copied._state) == 0
+    copied.close()

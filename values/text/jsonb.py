@@ -48,8 +48,7 @@ def read_jsonb(text: str) -> str:
     54000 (too long where its numbers are written out)."""
     if too_deep(text):
         raise BadText(f"jsonb nested deeper than {DEPTH_MAX}", "54001")
-    if _zeros(text):
-        check_bytes(_zeros(_STRING.sub("", text)))
+    check_bytes(digits_meant(text))
     try:
         found = _DECODER.decode(text)
     except ValueError:
@@ -83,6 +82,11 @@ def too_deep(text: str) -> bool:
         elif char in "}]":
             depth -= 1
     return deepest > DEPTH_MAX
+
+
+def digits_meant(text: str) -> int:
+    """How many digits the exponents of its numbers stand for.  For text that is not JSON it may be wrong."""
+    return _zeros(text) and _zeros(_STRING.sub("", text))
 
 
 def _zeros(text: str) -> int:
