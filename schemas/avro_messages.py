@@ -70,6 +70,10 @@ def read_schema(text: str) -> Schema:
         raise BadSchema("it is nested too deep") from None
     except Exception as error:  # fastavro raises many kinds for what is JSON and no schema
         raise BadSchema(f"it is no Avro schema ({type(error).__name__})") from None
+    try:
+        json.dumps(said, ensure_ascii=False).encode()
+    except UnicodeEncodeError:  # as a symbol or a default it would be a value that nobody can keep
+        raise BadSchema("it holds half of a surrogate pair") from None
     tree = _Whole().of(parsed, 0, ())
     _check_widths(tree)
     return Schema(text, tree, fastavro.parse_schema(_physical(said)))
@@ -105,6 +109,8 @@ class _Whole:
             self._named[part["name"]] = part
         if kind in ("record", "error"):
             inside = (*within, part["name"])
+            if not all(_is_name(each["name"]) for each in part["fields"]):
+                raise BadSchema("it has a field whose name is none")
             fields = [{**each, "type": self.of(each["type"], depth + 1, inside)} for each in part["fields"]]
             return {"type": "record", "name": part["name"], "fields": fields}
         if kind == "array":
@@ -115,6 +121,11 @@ class _Whole:
             return self.of(kind, depth, within)
         left = ("doc", "default", "aliases", *(() if _is_meant(part) else _LOGICAL))
         return {name: value for name, value in part.items() if name not in left}
+
+
+def _is_name(name: object) -> bool:
+    """Whether it may be a column's; Avro has fewer, and others write more than Avro has."""
+    return isinstance(name, str) and name != "" and "\0" not in name
 
 
 def _is_meant(part: Mapping[str, Any]) -> bool:

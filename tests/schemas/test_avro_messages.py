@@ -191,3 +191,15 @@ def test_a_union_in_a_union_is_no_schema() -> None:
     for said in ([[], "int"], ["null", ["int"]], [{"type": ["int", "null"]}, "string"]):
         with pytest.raises(BadSchema):
             schema(said)
+
+
+@pytest.mark.parametrize("name", ["", "a\0b", "\ud800"])
+def test_what_no_column_can_be_called_is_no_field(name: str) -> None:
+    with pytest.raises(BadSchema):
+        schema(record((name, "int")))
+
+
+def test_half_of_a_surrogate_pair_is_in_no_value() -> None:
+    for said in ({"type": "enum", "name": "e", "symbols": ["\ud800"]}, record(("a", "string", "\udfff"))):
+        with pytest.raises(BadSchema):
+            schema(said)

@@ -153,7 +153,8 @@ def test_keys_of_all_types_are_told_apart_alike_before_and_after_a_restart() -> 
 def test_what_failed_in_the_middle_is_made_anew(monkeypatch) -> None:
     """A disk that was full: what is kept is made of the rows again, once there is room."""
     of = source("upsert")
-    copied = Copied(of, None, None, lambda *_: (each for each in ()))
+    rows = with_diff(table_from_rows(of.stored, [("k", 1, 2.0)]))
+    copied = Copied(of, None, None, lambda *_: (each for each in (rows,)))
     state = SimpleNamespace(
         bindings=lambda _: SimpleNamespace(ends=lambda: {("t", 0): 5}, bound=SimpleNamespace(base=(), recent=()))
     )
@@ -168,5 +169,5 @@ def test_what_failed_in_the_middle_is_made_anew(monkeypatch) -> None:
         copied.begin(state)
     monkeypatch.setattr(keyed_state.KeyedState, "load", whole)
     copied.begin(state)
-    assert len(copied._state) == 0
+    assert len(copied._state) == 1
     copied.close()
