@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 from catalog_log.objects import Connection
-from collection.outside import from_registry, no_registry
+from collection.outside import ANSWER_BYTES_MAX, from_registry, no_registry
 from journal.errors import InvalidUsage
 from schemas.avro_messages import BadSchema, Schema, read_schema
 
@@ -29,7 +29,11 @@ def newest(connection: Connection, subject: str) -> str:
     Raises 22023 where there is none, 0A000 for one that is not Avro or needs others, and as
     :func:`collection.outside.ask` does.
     """
-    found = _asked(connection, f"/subjects/{quote(subject, safe='')}/versions/latest")
+    try:
+        found = _asked(connection, f"/subjects/{quote(subject, safe='')}/versions/latest")
+    except _TooLong:
+        told = f'the schema of subject "{subject}" is longer than what is read of one, which is not supported'
+        raise InvalidUsage(told, sqlstate="0A000") from None
     if found is None:
         raise InvalidUsage(
             f'the registry of "{connection.name}" has no subject "{subject}"', sqlstate="22023",
@@ -45,7 +49,10 @@ def schema(connection: Connection, number: int) -> Schema | None:
     does where nobody says."""
     if number > NUMBER_MAX:
         return None
-    found = _asked(connection, f"/schemas/ids/{number}")
+    try:
+        found = _asked(connection, f"/schemas/ids/{number}")
+    except _TooLong:  # a verdict, too: asked again it is as long
+        return None
     if found is None or _other(found) is not None:
         return None
     try:
@@ -54,8 +61,14 @@ def schema(connection: Connection, number: int) -> Schema | None:
         return None
 
 
+class _TooLong(Exception):
+    """Only the beginning of the answer is read."""
+
+
 def _asked(connection: Connection, path: str) -> dict[str, Any] | None:
     status, body = from_registry(connection, path)
+    if status == 200 and len(body) >= ANSWER_BYTES_MAX and body.lstrip()[:1] == b"{":
+        raise _TooLong
     try:
         found = json.loads(body)
     except (ValueError, RecursionError):

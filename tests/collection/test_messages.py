@@ -454,6 +454,9 @@ def test_what_a_registry_cannot_say_of_a_number_holds_up_nobody(registry, monkey
     assert asking.schema(of, 1 << 31) is asking.schema(of, (1 << 32) - 1) is None and not registry.asked
     assert asking.schema(of, 77) is None and registry.asked == ["/schemas/ids/77"]
     assert asking.schema(of, registry.register("deep", "[" * 100_000)) is None
+    assert asking.schema(of, registry.register("long", json.dumps({"type": "string", "doc": "é" * 200_000}))) is None
+    with pytest.raises(InvalidUsage, match="longer than"):
+        asking.newest(of, "long")
     monkeypatch.setattr(asking, "from_registry", lambda *_: (200, b"[" * 100_000))
     with pytest.raises(InvalidUsage, match="no schema registry"):
         asking.schema(of, 77)
