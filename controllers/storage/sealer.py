@@ -306,7 +306,7 @@ class Sealer:
         self._forget(image)
         collected, written = self._counts["collected"], dict[str, int]()
         everything = {each.item.id: each for each in self._all(oracle, image)}
-        names = [name for name in asked.names or everything if name in everything]
+        names = [name for name in dict.fromkeys(asked.names or everything) if name in everything]
         won, before = Won(), self._sizes(names)
         for name in names:
             if self._clock() >= until or self._stopped.is_set():

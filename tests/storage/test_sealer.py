@@ -278,6 +278,14 @@ def vacuumed(sealer: Sealer, *names: str, full: bool = False, timeout_s: float =
     return done.result(0)
 
 
+def test_what_is_named_twice_is_vacuumed_once(world: World) -> None:
+    world.insert("u1", (1, 1, 1))
+    world.passes(1)
+    won = vacuumed(world.sealer(rows=1000), "u1", "u1")
+    assert (won.sealed, won.files, won.failing) == (1, (0, 1), {})
+    world.check("u1")
+
+
 def test_vacuum_seals_what_may_be_however_little_and_collects_what_nobody_holds(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
