@@ -249,7 +249,8 @@ column. What is shown between two messages of one batch is nobody's to see. `INC
 `HEADERS` jsonb (`[{"key": …, "value": …}]`, a value that is no text is `{"hex": …}`).
 
 A message that is no row is in `s_errors`, also one whose schema does not fit, whose id its registry does not know, or
-that has no key where one is needed; a key keeps what it had then. A broker or a registry that is away delays the
+that has no key where one is needed, or whose row would be larger than 4 MiB, however short it is itself (`1e131071` in
+JSON); a key keeps what it had then. A broker or a registry that is away delays the
 source and nothing else: `tm_internal.source_status` says what it waits for, and why a source has failed (its topic
 was made anew, or lost records that were not read yet). All but plain JSON of one's own brokers is **copied**: decoded
 once into a topic of Tidemark's, so that later the user's topic may lose what was read, and views need neither
