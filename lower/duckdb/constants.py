@@ -14,9 +14,10 @@ from trees.errors import untold
 
 
 def text_of(query: r.Query) -> str:
-    """The text of ``query``, whose parameters have values.  0A000 where DuckDB has no words for it."""
+    """The text of ``query``, whose parameters have values, its outputs called by their places: for DuckDB a word such
+    as CURRENT_DATE is the output of that name where there is one.  0A000 where DuckDB has no words for it."""
     try:
-        tree = spelled(query.relation, query.names)
+        tree = spelled(query.relation, [f"c{place}" for place in range(len(query.names))])
     except NotSpelled as why:
         raise untold("this query", str(why)) from why
     made = lowering.for_duckdb(tree, used_up=True)

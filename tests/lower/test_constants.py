@@ -45,9 +45,17 @@ def test_what_is_told_is_made_of_the_plan_alone():
     row = (s.number(1), s.Literal(TEXT, False, "x';--"), call("+", s.number(2), s.number(3)))
     query = r.Query(r.Project(r.UNIT, row), ("a", 'b"', "c"))
     assert constants.text_of(query) == (
-        """SELECT 1 AS "a", 'x'';--' AS "b""\", CAST(2 AS INT) + CAST(3 AS INT) AS "c\""""
+        """SELECT 1 AS "c0", 'x'';--' AS "c1", CAST(2 AS INT) + CAST(3 AS INT) AS "c2\""""
     )
     assert RELATIONS.values(query) == [1, "x';--", 5]
+
+
+@pytest.mark.parametrize("text", [
+    "select current_date::timestamptz", "select localtimestamp::text", "select current_timestamp::date",
+    "select 1 as current_date, current_date - current_date",
+])  # fmt: skip
+def test_no_output_is_taken_for_a_word_of_the_clock(text):
+    assert len(answer(planned(text))) == 1
 
 
 def test_a_parameter_has_its_value_in_the_plan():
