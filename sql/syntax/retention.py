@@ -35,9 +35,8 @@ class AlterHistory(DDL):
 def read_with_history(c: Cursor) -> int | None:
     """``WITH (RETAIN HISTORY [=] FOR '…')`` in milliseconds; ``None``, and nothing stepped over, where something else
     stands there."""
-    if not c.take("with", "(", "retain"):
+    if not c.take("with", "(", "retain", "history"):
         return None
-    c.expect("history")
     keep_ms = _kept(c)
     c.expect(")")
     return keep_ms

@@ -18,7 +18,7 @@ from trees.budget import bounded
 
 pytestmark = pytest.mark.spark
 
-EVERYDAY = 25
+EVERYDAY = 50
 """Each so manieth statement is asked every day."""
 
 

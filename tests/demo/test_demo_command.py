@@ -69,7 +69,7 @@ def test_it_is_exact_and_a_second_run_goes_on_where_the_first_ended(tmp_path: Pa
         assert found["answers"] > 0
 
 
-@pytest.mark.parametrize("moment", ["broker", "adapter-1", "sent "])
+@pytest.mark.parametrize("moment", ["broker", pytest.param("adapter-1", marks=pytest.mark.long), "sent "])
 def test_an_interrupt_at_any_moment_leaves_nothing(moment: str, tmp_path: Path, jars: Path) -> None:
     run = Run(tmp_path / "data", "--speed", "100")
     run.wait_line(moment)

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.spark
 
 EXPRESSIONS = lines(Path(__file__).parents[1] / "differential" / "expressions.txt")
 
-EVERYDAY = 40
+EVERYDAY = 80
 """Each so manieth expression is asked every day."""
 
 REFUSED = "refused"
