@@ -144,7 +144,7 @@ def test_a_power_cut_loses_no_acknowledged_statement(jars: Path, tmp_path: Path)
 
 
 @pytest.mark.integration
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(BUSY_S)
 def test_it_is_noticed_where_acknowledged_records_are_not_synced(jars: Path, tmp_path: Path) -> None:
     assert run(tmp_path, jars, syncing=False)
