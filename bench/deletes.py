@@ -10,18 +10,15 @@ from __future__ import annotations
 import statistics
 import tempfile
 import time
-import zlib
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from bench.settled import COLUMNS, FILE_ROWS, SINCE, file
+from bench.settled import COLUMNS, FILE_ROWS, SINCE, file, written
 from collection.columns import DIFF
 from controllers.changes import consolidate
-from segments.model import Segment, new_path
-from segments.parquet import LocalFile, encode, in_order
+from segments.parquet import LocalFile
 
 ROUNDS = 3
 QUERIES = {
@@ -29,17 +26,6 @@ QUERIES = {
     "filtered sum": "SELECT COUNT(*), SUM(`t`.`delay`) FROM {} AS `t` WHERE `t`.`carrier` = 'C3'",
     "group by": "SELECT `t`.`dest`, COUNT(*), MAX(`t`.`fare`) FROM {} AS `t` GROUP BY `t`.`dest`",
 }
-
-
-def written(directory: Path, number: int, table: pa.Table) -> LocalFile:
-    table = in_order(COLUMNS, table)
-    data = encode(COLUMNS, table)
-    path = directory / f"written_{number}.parquet"
-    path.write_bytes(data)
-    net = pc.sum(table.column(DIFF)).as_py()
-    plain = net == table.num_rows
-    name = new_path("u1", number, "1")
-    return LocalFile(Segment(name, len(data), table.nbytes, table.num_rows, net, plain, zlib.crc32(data)), path)
 
 
 def rows_of(each: LocalFile) -> pa.Table:
@@ -63,7 +49,8 @@ def main() -> None:
 
         def held(name: str, *tables: pa.Table) -> None:
             found = relations[name] = Relation(spark, f"u{len(relations)}", COLUMNS, scratch / "chunks")
-            files = [written(scratch / "chunks", 100 * len(relations) + n, each) for n, each in enumerate(tables)]
+            paths = (scratch / "chunks" / f"written_{100 * len(relations) + n}.parquet" for n in range(len(tables)))
+            files = [written(path, COLUMNS, each) for path, each in zip(paths, tables, strict=True)]
             found.load([], DataTs(SINCE + 1), DataTs(SINCE), files)
 
         held("no deletes", whole)

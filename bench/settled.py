@@ -133,8 +133,8 @@ def written(path: Path, columns: Sequence[Column], table: pa.Table) -> LocalFile
     table = in_order(columns, table)
     data = encode(columns, table)
     path.write_bytes(data)
-    rows, where = len(table), new_path("u1", SINCE, path.stem)
-    segment = Segment(where, len(data), table.nbytes, rows, rows, True, zlib.crc32(data))
+    rows, net, where = len(table), pc.sum(table.column(DIFF)).as_py(), new_path("u1", SINCE, path.stem)
+    segment = Segment(where, len(data), table.nbytes, rows, net, net == rows, zlib.crc32(data))
     return LocalFile(segment._replace(statistics=packed(measured(columns, table))), path)
 
 

@@ -7,6 +7,7 @@ made anew, since its rows are with the client: where somebody wrote one of its k
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -40,6 +41,8 @@ class LoadKeys:
         self._session, self._image, self._of = session, image, uniques
         self._uniques, self._images = uniques_of, images
         self._seen: set[bytes] = set()
+        self._own: Counter[bytes] | None = None
+        """How many rows more have each key by what its transaction has written before."""
         self._at: tuple[DataTs, bool] | None = None
 
     async def check(self, rows: Rows) -> Twice | None:
@@ -48,9 +51,9 @@ class LoadKeys:
         Raises 54000 where there are too many, and what reading the index raises.
         """
         entry = replace(rows, uniques=self._of)
-        own = net([each for each in self._session.buffer if each.table.id == rows.table.id])
-        before = self._seen | {key for key, count in own.items() if count > 0}
-        gone = {key for key, count in own.items() if count < 0}
+        if self._own is None:  # a COPY is one statement: its transaction writes nothing else until it is over
+            self._own = net([each for each in self._session.buffer if each.table.id == rows.table.id])
+        own = self._own
         first: dict[bytes, Where] = {}
         for row in range(rows.rows.num_rows):
             for unique, keys in entry.keys:
@@ -58,15 +61,15 @@ class LoadKeys:
                 if key is None:
                     continue
                 where = Where(unique, entry, row)
-                if key in before or key in first:
-                    return await self._there(first, gone) or Twice(row, self._told(where))
+                if key in self._seen or own[key] > 0 or key in first:
+                    return await self._there(first, own) or Twice(row, self._told(where))
                 first[key] = where
         self._seen.update(first)
         if len(self._seen) > KEYS_MAX:
             told = f"it has more than {KEYS_MAX} keys"
             raise Rejected("COPY of too many rows into a table with keys", sqlstate="54000", detail=told,
                            hint="copy them in several parts")  # fmt: skip
-        return await self._there(first, gone)
+        return await self._there(first, own)
 
     def committed(self, rows: Rows) -> Rows:
         """``rows`` of the load, as they are to be committed."""
@@ -74,10 +77,10 @@ class LoadKeys:
         keys = frozenset(self._seen)
         return replace(rows, uniques=self._of, more_keys=keys, points=keys, read_ts=at)
 
-    async def _there(self, keys: dict[bytes, Where], gone: set[bytes]) -> Twice | None:
-        """The first of the rows with these ``keys`` that a committed row has, where its transaction has not taken that
-        away (then the key is among those that are ``gone``)."""
-        wanted = {key: where for key, where in keys.items() if key not in gone}
+    async def _there(self, keys: dict[bytes, Where], own: Counter[bytes]) -> Twice | None:
+        """The first of the rows with these ``keys`` that a committed row has, where its transaction, which has
+        written ``own``, has not taken that away."""
+        wanted = {key: where for key, where in keys.items() if own[key] >= 0}
         if not wanted:
             return None
         if self._at is None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from catalog_log.objects.asked import cluster_of, ever, numbered_columns, own_columns, places, view_inputs
 from catalog_log.objects.connection import Connection, Secret
 from catalog_log.objects.definition import Definition, Reference, SparkText
-from catalog_log.objects.errors import Errors
+from catalog_log.objects.errors import ERRORS_COLUMNS, Errors
 from catalog_log.objects.index import PRIMARY, UNIQUE, Index, key_names
 from catalog_log.objects.item import Audience, Column, Item, Maintained, Queried, Relation, numbered
 from catalog_log.objects.materialized_view import MaterializedView
@@ -29,8 +29,9 @@ KINDS: tuple[type[Item], ...] = (Table, Source, Errors, View, MaterializedView, 
 BY_KIND: Mapping[str, type[Item]] = {each.kind: each for each in KINDS}
 
 __all__ = [
-    "ALWAYS", "BY_DEFAULT", "BY_KIND", "CONNECTION", "ERRORS", "INDEX", "KINDS", "MATERIALIZED_VIEW", "PRIMARY",
-    "SEQUENCE", "SINK", "SOURCE", "TABLE", "UNIQUE", "VIEW", "Audience", "Column", "Connection", "Definition", "Errors",
+    "ALWAYS", "BY_DEFAULT", "BY_KIND", "CONNECTION", "ERRORS", "ERRORS_COLUMNS", "INDEX", "KINDS", "MATERIALIZED_VIEW",
+    "PRIMARY", "SEQUENCE", "SINK", "SOURCE", "TABLE", "UNIQUE", "VIEW", "Audience", "Column", "Connection",
+    "Definition", "Errors",
     "Index", "Item", "Maintained", "MaterializedView", "Queried", "Reference", "Relation", "Secret", "Sequence", "Sink",
     "Source", "SparkText", "Table", "View", "cluster_of", "ever", "key_names", "numbered", "numbered_columns",
     "own_columns", "places", "view_inputs",

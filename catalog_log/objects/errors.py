@@ -7,6 +7,15 @@ from dataclasses import dataclass, replace
 
 from catalog_log.objects.item import Column, Record, Relation
 
+ERRORS_COLUMNS = (
+    Column("error", "text"),
+    Column("value", "text"),
+    Column("topic", "text"),
+    Column("partition", "int4"),
+    Column("offset", "int8"),
+)
+"""What is kept of a message that is no row of its source."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Errors(Relation):

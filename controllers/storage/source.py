@@ -30,7 +30,7 @@ from collection.binding import pin
 from controllers.at_work import AtWork
 from controllers.storage.brokers import Brokers
 from controllers.storage.remap import Prepared, Problem, made_anew, start_positions
-from controllers.storage.taking import ANSWER_TIMEOUT_S, ERROR_COLUMNS, Polled, Taking
+from controllers.storage.taking import ANSWER_TIMEOUT_S, Polled, Taking
 from journal.clients import discard, reach
 from journal.errors import TidemarkError, Unavailable
 from journal.lasting import QUIET_S, forsaken
@@ -69,7 +69,7 @@ _MISSING = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaEr
 STARTING, RUNNING, WAITING, FAILED, STOPPED = "starting", "running", "waiting", "failed", "stopped"
 
 
-__all__ = ["ERROR_COLUMNS", "Source", "SourceProblem", "SourceStatus"]
+__all__ = ["Source", "SourceProblem", "SourceStatus"]
 
 
 class SourceProblem(Exception):

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from confluent_kafka import Message
 
-from catalog_log.objects import Column, Source
+from catalog_log.objects import ERRORS_COLUMNS, Source
 from collection.binding import Run
 from collection.writer import CollectionWriter
 from controllers.storage.remap import ERROR_ROW, Prepared, bindings, prepare
@@ -16,12 +16,6 @@ from oracle.state import OracleState
 
 ANSWER_TIMEOUT_S = 60.0
 """The oracle and the writer answer or give up by themselves within 30 s; this only bounds a mistake of ours."""
-
-ERROR_COLUMNS = (
-    Column("error", "text"), Column("value", "text"), Column("topic", "text"), Column("partition", "int4"),
-    Column("offset", "int8"),
-)  # fmt: skip
-"""The columns of every errors collection."""
 
 Polled = dict[int, list[tuple[int, Any]]]
 """Records with their offsets, by partition."""
@@ -80,4 +74,4 @@ def errors_written(
     """Where ``bad`` were written, if there are any."""
     if not bad:
         return []
-    return writer.write(item.errors_id, ERROR_COLUMNS, bad, attempt).result(ANSWER_TIMEOUT_S)
+    return writer.write(item.errors_id, ERRORS_COLUMNS, bad, attempt).result(ANSWER_TIMEOUT_S)

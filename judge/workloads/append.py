@@ -34,6 +34,15 @@ EVERY_LIST = "*"
 """Stands for all lists of a share, in a last read; :meth:`AppendClient.prepare` asks the tables which there are."""
 
 
+def lists_appended_to(unknown: Invocation | None) -> Sequence[Invocation]:
+    """Reads of the lists that a transaction may have appended to."""
+    if unknown is None:
+        keys = [0]
+    else:
+        keys = sorted({k for f, k, _ in unknown.value if f == "append"}) if unknown.f == "txn" else []
+    return [Invocation("txn", [["r", k, None] for k in keys])] if keys else []
+
+
 class Append:
     name = "append"
     clients = 4
@@ -74,11 +83,7 @@ class Append:
 
     def settling(self, unknown: Invocation | None) -> Sequence[Invocation]:
         """The lists that it appended to, which are in one table: an index answers."""
-        if unknown is None:
-            keys = [0]
-        else:
-            keys = sorted({k for f, k, _ in unknown.value if f == "append"}) if unknown.f == "txn" else []
-        return [Invocation("txn", [["r", k, None] for k in keys])] if keys else []
+        return lists_appended_to(unknown)
 
     def open(self, world: World, worker: int, life: int) -> AppendClient:
         return AppendClient(world, self.name, worker, life)

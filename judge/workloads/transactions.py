@@ -13,6 +13,7 @@ from itertools import count
 from typing import Any
 
 from judge.workloads.api import Failed, Invocation, World
+from judge.workloads.append import lists_appended_to
 from judge.workloads.asking import Asking, carried_out
 from judge.workloads.sql_client import SqlClient, prepare_world
 
@@ -129,11 +130,7 @@ class Transactions:
 
     def settling(self, unknown: Invocation | None) -> Sequence[Invocation]:
         """The lists that it appended to: an index answers."""
-        if unknown is None:
-            keys = [0]
-        else:
-            keys = sorted({k for f, k, _ in unknown.value if f == "append"}) if unknown.f == "txn" else []
-        return [Invocation("txn", [["r", k, None] for k in keys])] if keys else []
+        return lists_appended_to(unknown)
 
     def open(self, world: World, worker: int, life: int) -> TransactionsClient:
         return TransactionsClient(world, self.name, worker, life)

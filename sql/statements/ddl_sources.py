@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from catalog_log import records
-from catalog_log.objects import Column, Connection, Errors, Source
+from catalog_log.objects import ERRORS_COLUMNS, Column, Connection, Errors, Source
 from catalog_log.objects.reading import (
     AVRO,
     BOTH,
@@ -49,15 +49,6 @@ from sql.syntax.connections import KAFKA, REGISTRY
 from sql.syntax.sources import FormatSpec
 from trees.errors import already_exists, unsupported, wrong_kind
 from values.types import parse_type
-
-ERRORS_COLUMNS = (
-    Column("error", "text"),
-    Column("value", "text"),
-    Column("topic", "text"),
-    Column("partition", "int4"),
-    Column("offset", "int8"),
-)
-"""What is kept of a message that is no row of its source."""
 
 _METADATA = {
     PARTITION: ("int4", False), OFFSET: ("int8", False), TIMESTAMP: ("timestamptz", True), HEADERS: ("jsonb", False),

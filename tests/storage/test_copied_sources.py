@@ -13,10 +13,9 @@ from confluent_kafka.admin import NewPartitions
 
 from catalog_log import model, records
 from catalog_log.log import CatalogLog
-from catalog_log.objects import Column, Connection, Errors, Item, Secret, Source
+from catalog_log.objects import ERRORS_COLUMNS, Column, Connection, Errors, Item, Secret, Source
 from catalog_log.objects.reading import Format, Reading
 from collection.reader import RunReader
-from controllers.storage.source import ERROR_COLUMNS
 from journal import clients
 from segments.store import open_store
 from tests.registry import SchemaRegistry
@@ -44,7 +43,7 @@ class Copying(World):
 
     def copied(self, topic: str, columns: tuple[Column, ...], reading: Reading, envelope: str = "none") -> Source:
         """``u1``, and its errors ``u2``, of which the controller is told."""
-        errors = Errors("u2", "s1", "s_errors", "", ERROR_COLUMNS, source_id="u1")
+        errors = Errors("u2", "s1", "s_errors", "", ERRORS_COLUMNS, source_id="u1")
         columns = tuple(replace(each, id=n) for n, each in enumerate(columns, 1))
         source = Source("u1", "s1", "s", "", columns, topic=self.topic(topic), format=reading.value.kind,
                         envelope=envelope, errors_id=errors.id, reading=reading)  # fmt: skip
@@ -154,7 +153,7 @@ def test_a_topic_elsewhere_is_copied_as_whom_its_connection_says(world: Copying,
 
 
 def replace_id(source: Source, item_id: str) -> Errors:
-    return Errors(item_id, "s1", "s_errors", "", ERROR_COLUMNS, source_id=source.id)
+    return Errors(item_id, "s1", "s_errors", "", ERRORS_COLUMNS, source_id=source.id)
 
 
 def test_avro_by_a_registry_that_goes_and_comes(world: Copying, registry, tmp_path, monkeypatch) -> None:

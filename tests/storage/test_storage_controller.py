@@ -18,7 +18,7 @@ from catalog_log import log as catalog_log_module
 from catalog_log import model, records
 from catalog_log.bootstrap import NEXT_ITEM_ID, create_environment
 from catalog_log.log import CatalogLog
-from catalog_log.objects import MATERIALIZED_VIEW, Column, Errors, Item, Source, Table
+from catalog_log.objects import ERRORS_COLUMNS, MATERIALIZED_VIEW, Column, Errors, Item, Source, Table
 from collection.binding import Binding, Inline
 from collection.columns import table_from_rows
 from collection.reader import JSON, RunReader
@@ -32,7 +32,6 @@ from controllers.commands_log import encode
 from controllers.node_status import act
 from controllers.storage import mover
 from controllers.storage.controller import StorageController
-from controllers.storage.source import ERROR_COLUMNS
 from journal import clients
 from journal.checkpoint import CheckpointStore
 from journal.errors import Rejected
@@ -96,7 +95,7 @@ class World:
     def source(self, object_id: str, topic: str) -> tuple[Item, Item]:
         """A source and its errors collection ``<id>0``."""
         topic = self.topic(topic)
-        errors = Errors(f"{object_id}0", "s1", f"{object_id}_errors", "", ERROR_COLUMNS, source_id=object_id)
+        errors = Errors(f"{object_id}0", "s1", f"{object_id}_errors", "", ERRORS_COLUMNS, source_id=object_id)
         return Source(object_id, "s1", object_id, "", COLUMNS, topic=topic, format="json", envelope="none",
                       errors_id=errors.id), errors  # fmt: skip
 

@@ -15,12 +15,11 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from catalog_log.bootstrap import create_environment
-from catalog_log.objects import Column, Errors, Source
+from catalog_log.objects import ERRORS_COLUMNS, Column, Errors, Source
 from collection.reader import JSON
 from controllers.command_topic import open_command_topic
 from controllers.commands import STORAGE, Command, Kind
 from controllers.commands_log import encode
-from controllers.storage.source import ERROR_COLUMNS
 from journal import clients
 from journal.names import TopicNames
 from oracle.client import Oracle
@@ -51,7 +50,7 @@ def test_killed_again_and_again_it_loses_and_doubles_nothing(broker: str, env_na
     admin = AdminClient({"bootstrap.servers": broker})
     for done in admin.create_topics([NewTopic(topic, 2, 1)]).values():
         done.result(30)
-    errors = Errors("u2", "s1", "s_errors", "", ERROR_COLUMNS, source_id="u1")
+    errors = Errors("u2", "s1", "s_errors", "", ERRORS_COLUMNS, source_id="u1")
     source = Source("u1", "s1", "s", "", COLUMNS, topic=topic, format="json", envelope="none", errors_id="u2")
     commands = open_command_topic(broker, names, STORAGE)
     for command in (Command(9, 0, Kind.CREATE, "u1", source), Command(9, 1, Kind.CREATE, "u2", errors),
@@ -97,7 +96,7 @@ def test_killed_again_and_again_it_loses_and_doubles_nothing(broker: str, env_na
         state = oracle.barrier().result()
         table = read_runs(broker, [b.run for b in state.bindings("u1").at(state.last_ts)], COLUMNS, JSON)
         assert sorted(table.column("id").to_pylist()) == list(range(counts[0]))
-        told = read_runs(broker, [b.run for b in state.bindings("u2").at(state.last_ts)], ERROR_COLUMNS)
+        told = read_runs(broker, [b.run for b in state.bindings("u2").at(state.last_ts)], ERRORS_COLUMNS)
         places = list(zip(told.column("partition").to_pylist(), told.column("offset").to_pylist(), strict=True))
         assert len(places) == len(set(places)) == counts[1]
     finally:
