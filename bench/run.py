@@ -8,9 +8,11 @@ import os
 import platform
 import sys
 import tempfile
-from collections.abc import Iterator
+import traceback
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from bench import (
@@ -41,7 +43,7 @@ GROUPS = ("journals", "statements", "sessions", "copies", "round-trips", "views"
 
 
 def main(argv: list[str]) -> int:
-    """Returns an exit code: 0 measured, 2 wrong usage (from argparse)."""
+    """Returns an exit code: 0 measured, 1 where something could not be, 2 wrong usage (from argparse)."""
     parser = argparse.ArgumentParser(
         prog="tidemark bench", description="Measure, each figure with its limit in the same run."
     )
@@ -63,50 +65,59 @@ def main(argv: list[str]) -> int:
     def say(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
+    failed: list[str] = []
+
+    def measure(what: str, figures: Callable[[], list[Figure]]) -> None:
+        """One that cannot be measured takes none of the others' minutes with it."""
+        say(what)
+        try:
+            measured.extend(figures())
+        except Exception:
+            traceback.print_exc()
+            failed.append(what.split(":")[0])
+
     if "journals" in wanted:
-        say("journals: compare-and-append, read_ts, contention, a large catalog; a broker alone")
-        with _broker() as kafka:
-            measured += journals.figures(kafka, chosen)
+        measure("journals: compare-and-append, read_ts, contention, a large catalog; a broker alone",
+                lambda: _of_a_broker(chosen))  # fmt: skip
     if {"statements", "sessions"} & set(wanted):
         with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as data:
             settings = Settings(data=Path(data), env="bench", port=free_ports(1)[0], broker_port=free_ports(1)[0])
             say("starting a stack of its own")
             with running(settings) as stack:
                 if "statements" in wanted:
-                    say("statements: CREATE TABLE, INSERT, SELECT, one at a time")
-                    measured += statements.figures(stack.kafka, stack.dsn(), chosen)
-                    say("statements that are long: to plan, and beside one that is being planned")
-                    measured += planning.figures(stack.kafka, stack.dsn(), chosen)
+                    measure("statements: CREATE TABLE, INSERT, SELECT, one at a time",
+                            lambda: statements.figures(stack.kafka, stack.dsn(), chosen))  # fmt: skip
+                    measure("planning: statements that are long, and beside one that is being planned",
+                            lambda: planning.figures(stack.kafka, stack.dsn(), chosen))  # fmt: skip
                 if "sessions" in wanted:
-                    say("sessions: 64 at once, beside Postgres")
-                    measured += sessions.figures(stack.dsn(), chosen)
-    if "copies" in wanted:
-        say("copies: a million rows in, beside Postgres")
-        measured += copying.figures(chosen)
-    if "round-trips" in wanted:
-        say("round trips: those that a statement waits for, counted where each takes 100 ms")
-        measured += round_trips.figures(chosen)
-    if "views" in wanted:
-        say("views: freshness, throughput, a read on Spark")
-        measured += views.figures(arguments.sample, chosen)
-        measured += eight.figures(chosen)
-        say("segments: settled rows, read")
-        measured += segments.figures(chosen)
-        say("segments: a hundred million settled rows, beside plain Spark")
-        measured += settled.figures(chosen)
-        say("views: twenty million rows put out, beside plain Spark")
-        measured += large_view.figures(chosen)
-        say("segments: a backlog by executors elsewhere, one and two, beside plain Spark")
-        measured += executors.figures(chosen)
-    if "starts" in wanted:
-        say("starts: warm, and from a fresh clone")
-        measured += starts.figures(chosen)
+                    measure("sessions: 64 at once, beside Postgres", lambda: sessions.figures(stack.dsn(), chosen))
+    for group, what, figures in (
+        ("copies", "copies: a million rows in, beside Postgres", copying.figures),
+        ("round-trips", "round trips: those that a statement waits for, counted where each takes 100 ms",
+         round_trips.figures),
+        ("views", "views: freshness, throughput, a read on Spark", partial(views.figures, arguments.sample)),
+        ("views", "eight views: freshness", eight.figures),
+        ("views", "segments: settled rows, read", segments.figures),
+        ("views", "settled: a hundred million settled rows, beside plain Spark", settled.figures),
+        ("views", "large view: twenty million rows put out, beside plain Spark", large_view.figures),
+        ("views", "executors: a backlog by executors elsewhere, one and two, beside plain Spark", executors.figures),
+        ("starts", "starts: warm, and from a fresh clone", starts.figures),
+    ):  # fmt: skip
+        if group in wanted:
+            measure(what, partial(figures, chosen))
     if set(wanted) == set(GROUPS) and not arguments.only:
-        RESULTS.write_text(report(measured))
+        RESULTS.write_text(report(measured, failed))
     print(table(measured), file=sys.stderr if arguments.json else sys.stdout)
     if arguments.json:
         print(json.dumps({"machine": machine(), "figures": [figure.as_json() for figure in measured]}), flush=True)
-    return 0
+    if failed:
+        say(f"not measured: {', '.join(failed)}")
+    return 1 if failed else 0
+
+
+def _of_a_broker(chosen: Callable[[str], bool]) -> list[Figure]:
+    with _broker() as kafka:
+        return journals.figures(kafka, chosen)
 
 
 @contextmanager
@@ -130,7 +141,7 @@ def machine() -> str:
     return f"{os.cpu_count()} cores, {memory_gib:.0f} GiB, {system}"
 
 
-def report(measured: list[Figure]) -> str:
+def report(measured: list[Figure], failed: Sequence[str] = ()) -> str:
     """The whole of ``bench/RESULTS.md``."""
     return (
         "# Results\n\n"
@@ -138,5 +149,5 @@ def report(measured: list[Figure]) -> str:
         "Each figure is held against a limit measured in the same run, in turn with it where that is possible; the\n"
         "machine is shared and noisy, so the ratio is what to quote. `better` says which way the ratio should go.\n"
         "What stands in the way of the aims that are not met is in [docs/performance.md](../docs/performance.md).\n\n"
-        f"{table(measured)}\n"
+        f"{table(measured)}\n" + (f"\nNot measured, for an error: {', '.join(failed)}.\n" if failed else "")
     )

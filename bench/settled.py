@@ -21,9 +21,13 @@ from bench.apart import told_by
 from bench.figure import Figure, p50
 from catalog_log.objects import Column, numbered
 from collection.columns import DIFF, sql_type
+from controllers.compute.sought import Sought, sought
+from controllers.compute.spark_text import parse
 from segments.model import Segment, new_path
 from segments.parquet import LocalFile, encode, in_order
 from segments.statistics import measured, packed
+from sql.algebra.queries import plan_over
+from trees.budget import bounded
 
 FILES = 100
 FILE_ROWS = 1_000_000
@@ -65,8 +69,7 @@ def main(directory: str) -> None:
     from controllers.compute.naming import name_relations
     from controllers.compute.relation import Relation
     from controllers.compute.session import MASTER, scratch_directory, start_session, stop_session, warm_up
-    from controllers.compute.sought import sought
-    from controllers.compute.spark_text import parse, text
+    from controllers.compute.spark_text import text
     from journal.timestamps import DataTs
 
     scratch = scratch_directory(Path(directory))
@@ -92,8 +95,7 @@ def main(directory: str) -> None:
 
     def ours(query: str, prune: bool = True) -> int:
         sql = query.format("`u1`")
-        types = {"u1": {c.name: sql_type(c.type) for c in COLUMNS}}
-        asked = sought(parse(sql), types).get("u1", ()) if prune else ()
+        asked = seeks(sql) if prune else ()
         with relation.snapshot(DataTs(SINCE), asked) as snapshot:
             tree = name_relations(sql, ("u1",), {"u1": snapshot.rows()})
             return spark.sql(text(tree)).toArrow().num_rows
@@ -114,6 +116,13 @@ def main(directory: str) -> None:
                 taken[name].append(1000 * (time.perf_counter() - begun))
     stop_session(spark)
     print(json.dumps({**found, **taken}))
+
+
+def seeks(sql: str) -> Sequence[Sought]:
+    """What a query over ``u1`` seeks in it, as a cluster reads it from the query's plan."""
+    plan = bounded(plan_over)(parse(sql), {"u1": COLUMNS})
+    types = {"u1": {c.name: sql_type(c.type) for c in COLUMNS}}
+    return sought(plan.relation, types).get("u1", ())
 
 
 def file(directory: Path, number: int) -> LocalFile:
