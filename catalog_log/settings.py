@@ -7,6 +7,7 @@ its default.  Every format of the catalog has settings, so that there is nothing
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
@@ -29,6 +30,9 @@ CLUSTER_SETTINGS: Mapping[str, tuple[str, ...]] = {GEAR: (AUTO, PROCESS, SPARK)}
 
 RETAIN_HISTORY = "retain_history"
 """For how many milliseconds the history of a relation is kept, where that is not as long as of all others."""
+
+CLUSTER_BY = "cluster_by"
+"""By which columns the files of a relation are kept apart, as JSON: a list of what engines know them by."""
 
 
 class Settings(Protocol):
@@ -61,9 +65,34 @@ def kept_history(image: Settings) -> dict[str, int]:
     return {item_id: int(value) for item_id, value in found.items() if value.isdigit()}
 
 
+def clustering_key(item_id: str) -> str:
+    """Where it is kept by which columns the files of a relation are kept apart."""
+    return f"{CLUSTER_BY}/{item_id}"
+
+
+def clustered_by(image: Settings, item_id: str) -> tuple[str, ...]:
+    """The columns by which the files of a relation are to be kept apart, by what engines know them by.
+
+    One that was dropped since may be among them.  Nothing where nobody has said so, or what was said is of a later
+    release.
+    """
+    kept = image.get(SETTINGS, clustering_key(item_id))
+    try:
+        found = json.loads(kept.value) if kept is not None else []
+    except ValueError:
+        return ()
+    is_list = isinstance(found, list) and all(isinstance(each, str) for each in found)
+    return tuple(found) if is_list else ()
+
+
+def clustering(columns: Iterable[str]) -> Setting:
+    """What is kept of it (:func:`clustered_by`)."""
+    return Setting(json.dumps(list(columns)))
+
+
 def keys_of_relation(item_id: str) -> tuple[str, ...]:
     """Of all settings that a relation may have."""
-    return (history_key(item_id),)
+    return (history_key(item_id), clustering_key(item_id))
 
 
 def cluster_of_key(key: str) -> str | None:

@@ -25,6 +25,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -37,8 +38,10 @@ from catalog_log.settings import kept_history, next_item_id
 from collection.binding import BoundRun
 from collection.columns import DIFF, Columns
 from collection.reader import JSON, ROWS, RunReader
+from collection.rows import has_ids
 from controllers.changes import canonical, consolidate, only_insertions
-from controllers.storage import sealing
+from controllers.storage import clustering, sealing
+from controllers.storage.clustering import Ranges, key_of
 from controllers.storage.reconcile import is_below
 from controllers.storage.sealing import FILE_BYTES, FILE_ROWS, SEAL_FACTOR, Shape
 from controllers.storage.spread import parts
@@ -95,6 +98,10 @@ GROUP_ROWS = 65_536
 """Of what is spread over parts, rows that are written to a part at once."""
 
 
+Places = Callable[[pa.Table], np.ndarray]
+"""The part of each row of a table, by position, whose last column are the diffs."""
+
+
 class Waits(NamedTuple):
     """How long what was exchanged stays, in seconds; tests have less."""
 
@@ -122,6 +129,8 @@ class _Collection(NamedTuple):
     sealed: Sealed
     retain_ms: int
     """Of its history that stays."""
+    key: tuple[int, ...] = ()
+    """Where the columns are that its files are kept apart by."""
     ready: Sequence[BoundRun] = ()
     """The runs to be sealed."""
 
@@ -165,6 +174,8 @@ class Sealer:
         self._stays: dict[str, int] = {}
         """Changes of which writing anew takes none away, where they are more than should be: so it is not done again
         for these."""
+        self._crowded: dict[str, int] = {}
+        """Likewise, files that hold one key and still do after they were written anew."""
         self._cuts: dict[tuple[str, int], tuple[float, int]] = {}
         """Partitions of collections' topics to be cut: when, and below which offset."""
         self._cut: dict[tuple[str, int], int] = {}
@@ -339,7 +350,8 @@ class Sealer:
         for name, each, since in bound:
             item = image.item(name)
             if isinstance(item, Relation):
-                yield _Collection(item, each, since, self._segments.state.sealed(name), self._policy.retain_ms)
+                sealed, retain_ms = self._segments.state.sealed(name), self._policy.retain_ms
+                yield _Collection(item, each, since, sealed, retain_ms, key_of(item, image))
 
     def _sizes(self, names: Iterable[str]) -> tuple[int, int]:
         files = [each for name in names for each in self._segments.state.sealed(name).files]
@@ -355,9 +367,9 @@ class Sealer:
                 break
             sealed += self._seal(found, sealing.taken(runs, found.shape, SEAL_FACTOR * self._rows))
             found = found._replace(sealed=self._segments.state.sealed(name))
-        if asked.full and self._clock() < until and sealing.is_loose(self._segments.state.sealed(name)):
+        if asked.full and self._clock() < until and self._is_loose(found):
             self._rewrite(name, self._segments.state.sealed(name))
-        while self._clock() < until and self._merge(name, slack=0):
+        while self._clock() < until and self._merge(found, slack=0):
             pass
         return sealed
 
@@ -379,6 +391,7 @@ class Sealer:
         self._looked = {name: seen for name, seen in self._looked.items() if name in there}
         self._failing = {name: each for name, each in self._failing.items() if name in there}
         self._stays = {name: left for name, left in self._stays.items() if name in there}
+        self._crowded = {name: left for name, left in self._crowded.items() if name in there}
         for name, each, since in bound:
             sealed = segments.sealed(name)
             seen = self._looked.get(name)
@@ -387,9 +400,10 @@ class Sealer:
             item = image.item(name)
             failing = self._failing.get(name)
             if isinstance(item, Relation) and (failing is None or failing.not_before <= now):
-                found = _Collection(item, each, since, sealed, max(self._policy.retain_ms, kept.get(name, 0)))
+                retain_ms = max(self._policy.retain_ms, kept.get(name, 0))
+                found = _Collection(item, each, since, sealed, retain_ms, key_of(item, image))
                 found = found._replace(ready=self._ready(found))
-                if not each.recent and not found.ready and not self._merging(sealed):
+                if not each.recent and not found.ready and not self._merging(found):
                     self._looked[name] = each, sealed
                 yield found
 
@@ -406,8 +420,22 @@ class Sealer:
         runs = sealing.old(found.bound, found.sealed, horizon)
         return sealing.total(runs, found.shape) >= self._rows
 
-    def _merging(self, sealed: Sealed) -> bool:
-        return sealing.to_rewrite(sealed, self._rows) or sealing.to_merge(sealed.files) is not None
+    def _merging(self, found: _Collection) -> bool:
+        sealed = found.sealed
+        due = sealing.to_rewrite(sealed, self._rows) or sealing.to_merge(sealed.files) is not None
+        return due or bool(self._crowd(found, sealed))
+
+    def _crowd(self, found: _Collection, sealed: Sealed) -> tuple[Segment, ...]:
+        """Files that are to be kept apart."""
+        most = max(clustering.CROWD, self._crowded.get(found.item.id, 0))
+        return clustering.crowd(sealed.files, found.columns, found.key, most)[-clustering.TOGETHER_MAX :]
+
+    def _is_loose(self, found: _Collection) -> bool:
+        """Whether writing all of it anew is worth it to who asks for all that can be done."""
+        sealed = self._segments.state.sealed(found.item.id)
+        return sealing.is_loose(sealed) or bool(
+            clustering.crowd(sealed.files, found.columns, found.key, clustering.LOOSE)
+        )
 
     # -- one collection
 
@@ -416,7 +444,7 @@ class Sealer:
         try:
             if found.ready:
                 self._seal(found, sealing.taken(found.ready, found.shape, SEAL_FACTOR * self._rows))
-            while not self._stopped.is_set() and self._merge(name):
+            while not self._stopped.is_set() and self._merge(found):
                 pass
             self._failing.pop(name, None)
         except TidemarkError as error:
@@ -442,7 +470,7 @@ class Sealer:
             self._reader = RunReader(self._bootstrap)
         begun = self._clock()
         with closing(self._reader.chunks((each.run for each in runs), found.columns, format_)) as tables:
-            added = self._write(name, found.columns, self._until_stopped(tables))
+            added = self._write(name, found.columns, self._until_stopped(tables), found.key)
         through = max(each.ts for each in runs)
         offsets = tuple(each.run._replace(attempt="", rows=-1) for each in runs)
         self._exchange(Exchange(name, through, offsets, tuple(added)))
@@ -451,14 +479,21 @@ class Sealer:
                                   "took_s": round(self._clock() - begun, 3)})  # fmt: skip
         return rows
 
-    def _merge(self, name: str, slack: int | None = None) -> bool:
-        """Put files together, or write all of them anew; whether there was anything to do.  ``slack``: changes that
-        may be there without a need, where that is not as always."""
+    def _merge(self, found: _Collection, slack: int | None = None) -> bool:
+        """Put files together or apart, or write all of them anew; whether there was anything to do.  ``slack``: changes
+        that may be there without a need, where that is not as always."""
+        name = found.item.id
         sealed = self._segments.state.sealed(name)
         if sealing.to_rewrite(sealed, max(self._stays.get(name, 0), self._rows if slack is None else slack)):
             self._rewrite(name, sealed)
         elif pair := sealing.to_merge(sealed.files):
             self._replace(name, sealed, pair, self._merged)
+        elif crowd := self._crowd(found, sealed):
+            self._replace(name, sealed, crowd, self._rewritten)
+            self._crowded.pop(name, None)
+            if left := self._crowd(found, self._segments.state.sealed(name)):
+                if len(left) >= len(crowd):
+                    self._crowded[name] = len(left)
         else:
             return False
         return True
@@ -472,17 +507,17 @@ class Sealer:
 
     def _replace(
         self, name: str, sealed: Sealed, files: Sequence[Segment],
-        read: Callable[[Sequence[Segment], Columns], Iterator[pa.Table]],
+        read: Callable[[Sequence[Segment], Columns, Sequence[int]], Iterator[pa.Table]],
     ) -> tuple[Segment, ...]:  # fmt: skip
         """Have what ``read`` makes of ``files`` in their place; the new ones."""
-        columns = self._columns_in(name, sealed)
-        with closing(read(files, columns)) as tables:
-            added = self._write(name, columns, self._until_stopped(tables))
+        columns, key = self._columns_in(name, sealed)
+        with closing(read(files, columns, key)) as tables:
+            added = self._write(name, columns, self._until_stopped(tables), key)
         self._exchange(Exchange(name, removed=tuple(each.path for each in files), added=tuple(added)))
         return tuple(added)
 
-    def _columns_in(self, name: str, sealed: Sealed) -> Columns:
-        """All columns that rows in these files may have.
+    def _columns_in(self, name: str, sealed: Sealed) -> tuple[Columns, tuple[int, ...]]:
+        """All columns that rows in these files may have, and where those of the key are among them.
 
         Not those of when this look began: another controller may have sealed since what was written since, with columns
         that were added since, and what is merged without a column has lost it.
@@ -490,10 +525,11 @@ class Sealer:
         state = self._oracle.state
         if state.since_of(name) < sealed.through:  # that another one sealed by, and this one has not heard of yet
             state = self._oracle.when(lambda state: state.since_of(name) >= sealed.through, CATALOG_TIMEOUT_S).result()
-        item = self._catalog.when_upper(state.catalog_upper, CATALOG_TIMEOUT_S).result().item(name)
+        image = self._catalog.when_upper(state.catalog_upper, CATALOG_TIMEOUT_S).result()
+        item = image.item(name)
         if not isinstance(item, Relation):
             raise Unavailable(f"{name} was dropped while it was sealed")
-        return item.stored
+        return item.stored, key_of(item, image)
 
     def _until_stopped(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         for table in tables:
@@ -513,39 +549,55 @@ class Sealer:
         for each in files:
             yield from chunks(each, self._store.read(each.path), columns)
 
-    def _merged(self, files: Sequence[Segment], columns: Columns) -> Iterator[pa.Table]:
+    def _merged(self, files: Sequence[Segment], columns: Columns, _key: Sequence[int]) -> Iterator[pa.Table]:
         """All changes of ``files``, which are few, at once: what cancels out is merged where they are written."""
         yield pa.concat_tables(self._read(files, columns))
 
-    def _rewritten(self, files: Sequence[Segment], columns: Columns) -> Iterator[pa.Table]:
-        """All changes of ``files``, of however many, in parts that each have all that is equal."""
-        count = sealing.parts_of(files)
+    def _rewritten(self, files: Sequence[Segment], columns: Columns, key: Sequence[int]) -> Iterator[pa.Table]:
+        """All changes of ``files``, of however many, in parts that each have all that is equal: one range of keys after
+        the other, where there is a key."""
+        count, place = self._parted(files, columns, key)
         if count == 1:
-            yield from self._merged(files, columns)
+            yield from self._merged(files, columns, key)
             return
         with tempfile.TemporaryDirectory(prefix="tidemark-sealer-") as directory:
             paths = [Path(directory) / f"{n}.parquet" for n in range(count)]
-            self._spread(self._read(files, columns), paths)
+            self._spread(self._read(files, columns), paths, place)
             for path in paths:
-                # Here, and not only where it is written: a part may be more than a file takes.
-                yield consolidate(pq.read_table(path))
+                # Here, and not only where it is written: a part may be more than a file takes, and is cut as it lies.
+                part = consolidate(pq.read_table(path))
+                yield in_order(columns, part, key) if key else part
                 path.unlink()
 
-    def _spread(self, tables: Iterable[pa.Table], paths: Sequence[Path]) -> None:
+    def _parted(self, files: Sequence[Segment], columns: Columns, key: Sequence[int]) -> tuple[int, Places]:
+        """Into how many parts the rows of ``files`` go, and into which each of them."""
+        count = sealing.parts_of(files)
+        if count == 1 or not key:
+            return count, lambda table: parts(table, range(table.num_columns - 1), count)
+        # Those alone are read, where files know their columns by ids.
+        keys, at = (columns, key) if not has_ids(columns) else ([columns[n] for n in key], range(len(key)))
+        tables = (table.select(list(at)) for table in self._until_stopped(self._read(files, tuple(keys))))
+        rows = sum(each.changes for each in files)
+        ranges = Ranges.of(clustering.sampled(tables, rows, count), count)
+        return ranges.count, lambda table: ranges.parts(table, key)
+
+    def _spread(self, tables: Iterable[pa.Table], paths: Sequence[Path], place: Places) -> None:
         writers: list[pq.ParquetWriter] = []
         try:
             for table in tables:
                 table = _positions(table)
                 if not writers:
                     writers = [pq.ParquetWriter(path, table.schema) for path in paths]
-                places = parts(table, range(table.num_columns - 1), len(paths))
+                places = place(table)
                 for n, writer in enumerate(writers):
                     writer.write_table(table.filter(pa.array(places == n)), row_group_size=GROUP_ROWS)
         finally:
             for writer in writers:
                 writer.close()
 
-    def _write(self, name: str, columns: Columns, tables: Iterable[pa.Table]) -> list[Segment]:
+    def _write(
+        self, name: str, columns: Columns, tables: Iterable[pa.Table], key: Sequence[int]
+    ) -> list[Segment]:
         """Files of all changes, each durable; on failure none of them is left."""
         number = self._segments.state.next_offset
         added: list[Segment] = []
@@ -555,17 +607,18 @@ class Sealer:
                 for start in range(0, table.num_rows, FILE_ROWS):
                     pieces.append(_positions(table.slice(start, FILE_ROWS)))
                     if sum(p.num_rows for p in pieces) >= FILE_ROWS or sum(p.nbytes for p in pieces) >= FILE_BYTES:
-                        self._write_file(name, number, columns, pieces, added)
+                        self._write_file(name, number, columns, key, pieces, added)
                         pieces = []
-            self._write_file(name, number, columns, pieces, added)
+            self._write_file(name, number, columns, key, pieces, added)
         except BaseException:
             self._delete(added)
             raise
         return bounded(added)
 
     def _write_file(
-        self, name: str, number: int, columns: Columns, pieces: Sequence[pa.Table], added: list[Segment]
-    ) -> None:
+        self, name: str, number: int, columns: Columns, key: Sequence[int], pieces: Sequence[pa.Table],
+        added: list[Segment],
+    ) -> None:  # fmt: skip
         if not pieces:
             return
         changes = canonical(pa.concat_tables(pieces))
@@ -574,7 +627,7 @@ class Sealer:
             plain = only_insertions(changes)
         if not changes.num_rows:
             return
-        changes = in_order(columns, changes)
+        changes = in_order(columns, changes, key)
         knows = self._segments.state.record_version >= STATISTICS_VERSION
         statistics = packed(measured(columns, changes)) if knows else b""
         data = encode(columns, changes)

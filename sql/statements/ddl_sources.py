@@ -40,7 +40,7 @@ from schemas.avro_messages import BadSchema, read_schema
 from sql.objects.identifiers import check_columns, check_identifier, errors_name
 from sql.objects.item_ids import ItemIds
 from sql.objects.names import ImageLike, Names, find, target_schema
-from sql.statements.ddl_history import kept_for
+from sql.statements.ddl_clustering import how_stored
 from sql.statements.ddl_made import created, exists, new_columns, taken
 from sql.statements.plans import DdlPlan
 from sql.syntax import statements as st
@@ -122,7 +122,7 @@ def plan_create_source(s: st.CreateSource, image: ImageLike, names: Names) -> Dd
         envelope=s.envelope, errors_id=errors_id, reading=reading,
     )  # fmt: skip
     errors = Errors(errors_id, schema.id, of_errors, s.text, new_columns(image, ERRORS_COLUMNS), source_id=source_id)
-    return created(ids, s.tag, source, errors, also=kept_for(source.id, s.keep_ms, image))
+    return created(ids, s.tag, source, errors, also=how_stored(source, s.stored, image))
 
 
 def _plain(s: st.CreateSource) -> list[Column] | None:

@@ -9,8 +9,8 @@ from journal.errors import InvalidUsage
 from sql.objects.identifiers import check_columns, check_identifier, check_schema_name
 from sql.objects.item_ids import ItemIds
 from sql.objects.names import ImageLike, Names, database_of, target_schema
+from sql.statements.ddl_clustering import how_stored
 from sql.statements.ddl_constraints import with_constraints
-from sql.statements.ddl_history import kept_for
 from sql.statements.ddl_made import created, exists, new_columns, taken
 from sql.statements.ddl_sequences import put_position, with_sequences
 from sql.statements.defaults import read_by_default
@@ -63,7 +63,7 @@ def plan_create_table(s: st.CreateTable, image: ImageLike, names: Names) -> DdlP
     item, sequences = with_sequences(item, s.columns, ids, image)
     positions = [put_position(each, Position(each.start)) for each in sequences]
     item, constraints = with_constraints(item, s.constraints, schema, ids, image, names)
-    also = [*positions, *kept_for(item.id, s.keep_ms, image)]
+    also = [*positions, *how_stored(item, s.stored, image)]
     return created(ids, s.tag, item, *sequences, *constraints, also=also)
 
 

@@ -12,6 +12,7 @@ from sql.objects.called import Objects
 from sql.objects.identifiers import IDENTIFIER_BYTES_MAX, check_columns, check_identifier
 from sql.objects.item_ids import ItemIds
 from sql.objects.names import ImageLike, Names, SystemRelation, cluster_named, relation, target_schema
+from sql.statements.ddl_clustering import clustered
 from sql.statements.ddl_made import created, exists, new_columns, taken
 from sql.statements.plans import DdlPlan
 from sql.syntax import statements as st
@@ -37,7 +38,7 @@ def plan_create_view(s: st.CreateView, image: ImageLike, names: Names) -> DdlPla
         query = SparkText(named_query(bound, columns, objects), bound.depends_on, bound.inputs)
     item = View(*head, query=query) if cluster is None else MaterializedView(*head, query=query, cluster_id=cluster.id)
     keep_lowered(item, bound, objects)  # what could not be told to Spark is refused here
-    return created(ids, s.tag, item)
+    return created(ids, s.tag, item, also=clustered(item, s.cluster_by))
 
 
 def _check_view(bound: Bound, s: st.CreateView) -> None:

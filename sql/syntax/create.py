@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from sql.syntax.clustering import ClusterColumn, HowStored, read_cluster_by, read_how_stored
 from sql.syntax.column_defs import ColumnDef, table_elements
 from sql.syntax.constraints import Constraint
 from sql.syntax.cursor import Cursor
 from sql.syntax.kind_words import ELSEWHERE
-from sql.syntax.retention import read_with_history
 from sql.syntax.statement import DDL, Name
 from trees.errors import unsupported
 
@@ -40,8 +40,7 @@ class CreateTable(DDL):
     if_not_exists: bool
     text: str
     constraints: tuple[Constraint, ...] = ()
-    keep_ms: int | None = None
-    """How long its history is kept; ``None``: as all others'."""
+    stored: HowStored = HowStored()
 
     @classmethod
     def read(cls, c: Cursor, text: str) -> CreateTable:
@@ -50,11 +49,11 @@ class CreateTable(DDL):
         if c.word() == "as":
             raise unsupported("CREATE TABLE AS", hint="create the table, then INSERT INTO … SELECT")
         columns, constraints = table_elements(c)
-        keep_ms = read_with_history(c)
+        stored = read_how_stored(c)
         if c.word() in ("with", "inherits", "partition", "using", "tablespace", "as"):
             raise unsupported(f"CREATE TABLE … {c.word().upper()}")
         c.end()
-        return cls(name, columns, exists, text, constraints, keep_ms)
+        return cls(name, columns, exists, text, constraints, stored)
 
 
 @dataclass(frozen=True)
@@ -68,6 +67,7 @@ class CreateView(DDL):
     cluster: str | None
     if_not_exists: bool
     text: str
+    cluster_by: tuple[ClusterColumn, ...] = ()
 
     @property
     def tag(self) -> str:
@@ -79,8 +79,9 @@ class CreateView(DDL):
         name = c.name()
         columns = c.names() if c.word() == "(" else None
         cluster = _in_cluster(c) if materialized else None
+        cluster_by = read_cluster_by(c) if materialized else ()
         c.expect("as")
-        return cls(name, columns, c.parse_query(), materialized, cluster, exists, text)
+        return cls(name, columns, c.parse_query(), materialized, cluster, exists, text, cluster_by)
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,9 @@ from catalog_log.objects.reading import (
     UPSERT,
 )
 from journal.errors import InvalidUsage
+from sql.syntax.clustering import HowStored, read_how_stored
 from sql.syntax.column_defs import ColumnDef, column_list
 from sql.syntax.cursor import Cursor
-from sql.syntax.retention import read_with_history
 from sql.syntax.statement import DDL, Name
 from trees.errors import unsupported
 
@@ -75,8 +75,7 @@ class CreateSource(DDL):
     """What of :data:`INCLUDED` is a column, and the name given to it."""
     start_offsets: tuple[int, ...] = ()
     start_ms: int | None = None
-    keep_ms: int | None = None
-    """How long its history is kept; ``None``: as all others'."""
+    stored: HowStored = HowStored()
     fetched: Mapping[str, Fetched] = field(default_factory=dict)
     """By ``key`` and ``value``, where registries were asked (:func:`sql.statements.ddl_sources.to_fetch`)."""
 
@@ -106,13 +105,13 @@ class CreateSource(DDL):
         key, value = _formats(c)
         included = _included(c)
         envelope = _envelope(c)
-        keep_ms = read_with_history(c)
+        stored = read_how_stored(c)
         if c.word() in ("with", "expose", "timestamp"):
             raise unsupported(f"{c.word().upper()} … of a source", position=c.position)
         c.end()
         return cls(
             name, columns, topic, value, envelope, exists, text, key, connection, included, offsets, start_ms,
-            keep_ms=keep_ms,
+            stored=stored,
         )  # fmt: skip
 
 

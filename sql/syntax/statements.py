@@ -33,6 +33,7 @@ from sql.syntax.alter import (
     read_reset_source,
 )
 from sql.syntax.changes import Change, Delete, Truncate, Update
+from sql.syntax.clustering import AlterClustering, read_alter_clustering
 from sql.syntax.column_defs import ColumnDef
 from sql.syntax.connections import CreateConnection, ValidateConnection
 from sql.syntax.control import (
@@ -85,29 +86,35 @@ CREATED: Created = {
 
 
 
+def _read_stored(kind: str, c: Cursor, name: Name, exists: bool) -> DDL | None:
+    """What is said of how the rows of a relation are stored."""
+    return read_alter_history(kind, c, name, exists) or read_alter_clustering(kind, c, name, exists)
+
+
 def _read_table(c: Cursor, name: Name, exists: bool) -> DDL | None:
-    return read_alter_history(TABLE, c, name, exists) or read_actions(c, name, exists)
+    return _read_stored(TABLE, c, name, exists) or read_actions(c, name, exists)
 
 
 def _read_source(c: Cursor, name: Name, exists: bool) -> DDL | None:
-    return read_alter_history(SOURCE, c, name, exists) or read_reset_source(c, name, exists)
+    return _read_stored(SOURCE, c, name, exists) or read_reset_source(c, name, exists)
 
 
 ALTERED: Altered = {
     TABLE: _read_table,
     SOURCE: _read_source,
-    MATERIALIZED_VIEW: partial(read_alter_history, MATERIALIZED_VIEW),
+    MATERIALIZED_VIEW: partial(_read_stored, MATERIALIZED_VIEW),
     SEQUENCE: AlterSequence.read,
 }
 
 __all__ = [
     "ALTERED", "CREATED", "DDL", "KIND_WORDS", "PLANNED", "WRITES", "AddColumn", "AddIdentity", "AlterCluster",
-    "AlterColumns", "AlterHistory", "AlterSequence", "Begin", "Change", "CloseCursors", "ClusterSetting",
-    "ColumnAction", "ColumnDef", "Comment", "Commit", "Control", "Copy", "CopyFrom", "CopyOptions", "CopyTo",
-    "CreateConnection", "CreateIndex", "CreateSchema", "CreateSequence", "CreateSink", "CreateSource", "CreateTable",
-    "CreateView", "Deallocate", "Delete", "Discard", "Drop", "DropColumn", "DropConstraint", "DropIdentity",
-    "DropNotNull", "Empty", "Explain", "Fetched", "FormatSpec", "Insert", "Kind", "Name", "Query", "Release", "Rename",
-    "RenameColumn", "RenameSchema", "ResetAll", "ResetSource", "Rollback", "RollbackTo", "Savepoint", "SetDefault",
-    "SetIdentity", "SetNotNull", "SetSchema", "SetTransaction", "SetVariable", "ShowCreate", "ShowObjects",
-    "ShowVariable", "Statement", "Truncate", "Unlisten", "Unmark", "Update", "Upkeep", "Vacuum", "ValidateConnection",
+    "AlterClustering", "AlterColumns", "AlterHistory", "AlterSequence", "Begin", "Change", "CloseCursors",
+    "ClusterSetting", "ColumnAction", "ColumnDef", "Comment", "Commit", "Control", "Copy", "CopyFrom", "CopyOptions",
+    "CopyTo", "CreateConnection", "CreateIndex", "CreateSchema", "CreateSequence", "CreateSink", "CreateSource",
+    "CreateTable", "CreateView", "Deallocate", "Delete", "Discard", "Drop", "DropColumn", "DropConstraint",
+    "DropIdentity", "DropNotNull", "Empty", "Explain", "Fetched", "FormatSpec", "Insert", "Kind", "Name", "Query",
+    "Release", "Rename", "RenameColumn", "RenameSchema", "ResetAll", "ResetSource", "Rollback", "RollbackTo",
+    "Savepoint", "SetDefault", "SetIdentity", "SetNotNull", "SetSchema", "SetTransaction", "SetVariable", "ShowCreate",
+    "ShowObjects", "ShowVariable", "Statement", "Truncate", "Unlisten", "Unmark", "Update", "Upkeep", "Vacuum",
+    "ValidateConnection",
 ]  # fmt: skip

@@ -46,6 +46,7 @@ another meaning. This page is made from the tables in the code (`tests/docs/test
 | `ALTER TABLE … ADD`, `DROP`, `RENAME COLUMN`, `ALTER COLUMN` | no row is written anew; not `TYPE`: below |
 | `ALTER TABLE` (`VIEW`, `INDEX`, `SCHEMA`…) `RENAME TO`, `SET SCHEMA` | what reads it reads on; `TABLE` may name any |
 | `… WITH (RETAIN HISTORY = FOR '1h')`, `ALTER … SET (RETAIN…)`, `RESET` | how long the past can be read: below |
+| `… CLUSTER BY (a, b)`, `ALTER … CLUSTER BY (a, b)`, `… NONE` | what is near each other in files: below |
 | `ALTER CLUSTER … SET (gear = 'auto')`, `RESET (gear)` | who evaluates changes and reads: `auto`, `process`, `spark` |
 | `DROP …`, `ALTER SOURCE … RESET [CASCADE]`, `COMMENT ON …` | `CASCADE` drops what depends on it |
 | `EXPLAIN [PLAN]`, `EXPLAIN TIMESTAMP`, `EXPLAIN STRATEGY` | who answers and how, as of when, how a view is kept |
@@ -102,6 +103,19 @@ then on, and as others do again after `RESET (RETAIN HISTORY)`; in environments 
 Each commit to it is then a place in memory of every process: of one relation the newest 50,000 commits are kept, of
 all together 200,000, and less history than was asked for where there are more. `EXPLAIN TIMESTAMP` says from when on.
 What is kept stays on its topic, too, and is sealed in files later. Of materialized views nothing is kept for longer.
+
+### CLUSTER BY
+
+    CREATE TABLE events (at timestamptz, device int, value float8) CLUSTER BY (device, at)
+    ALTER MATERIALIZED VIEW totals CLUSTER BY (region)
+
+Settled rows lie in files, sorted by the columns that `CLUSTER BY` names (up to four; not arrays, jsonb, intervals, nor
+`numeric` without a scale), else by the table's `PRIMARY KEY`. Where more than eight files hold one key they are written
+anew as ranges of keys, in the background; `VACUUM FULL` does so at once with all there are. A read whose filter
+compares the first of these columns with values then opens few files (`EXPLAIN` says how many it passes over). It stands
+behind the columns of `CREATE TABLE` and behind a source's format, before or after `WITH`, and behind `IN CLUSTER` of
+`CREATE MATERIALIZED VIEW … AS`. `ALTER …` counts for what is written from then on, `CLUSTER BY NONE` leaves files as
+they are. A column that is dropped is taken out of it. No answer hangs on it.
 
 ### INSERT, UPDATE, DELETE, TRUNCATE
 

@@ -18,12 +18,13 @@ import pytest
 
 from catalog_log.model import Setting
 from catalog_log.objects import Column, Item, Table
-from catalog_log.settings import history_key
+from catalog_log.settings import clustering, clustering_key, history_key
 from collection.binding import Binding, Run
 from collection.columns import DIFF
 from controllers.compute import feed
 from controllers.compute.feed import Feed
 from controllers.compute.relation import Relation
+from controllers.storage import clustering as apart
 from controllers.storage import sealer as module
 from controllers.storage import sealing
 from controllers.storage.sealer import Sealer, Waits
@@ -133,7 +134,10 @@ class World:
 
     def sealer(self, rows: int = 3, measures: bool = True) -> Sealer:
         """One that knows nothing of those before it."""
-        image = SimpleNamespace(item=self.items.get, all=lambda _: self.settings.items())
+        image = SimpleNamespace(
+            item=self.items.get, all=lambda _: self.settings.items(), get=lambda _, key: self.settings.get(key),
+            dependents=lambda _: (),
+        )  # fmt: skip
         done: Future = Future()
         done.set_result(image)
         catalog = SimpleNamespace(when_upper=lambda *_: done)
@@ -148,6 +152,10 @@ class World:
     def keep(self, name: str, seconds: float) -> None:
         """Have history of it kept for so long."""
         self.settings[history_key(name)] = Setting(str(int(1000 * seconds)))
+
+    def cluster(self, name: str, *columns: str) -> None:
+        """Have its files kept apart by them."""
+        self.settings[clustering_key(name)] = clustering(columns)
 
     def insert(self, name: str, *changes: tuple[int, int, int], garbage: bool = False) -> int:
         """At a new timestamp; each change is a row with its diff."""
@@ -488,6 +496,49 @@ def test_files_are_sorted_and_the_log_says_what_they_hold(world: World) -> None:
     world.check("u1")
 
 
+def test_files_that_hold_one_key_are_kept_apart(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that come in any order: what is looked for by key is in few files, however many there are."""
+    monkeypatch.setattr(sealing, "FILE_ROWS", 10)
+    monkeypatch.setattr(module, "FILE_ROWS", 10)
+    monkeypatch.setattr(apart, "SAMPLED", 2)
+    world.store = Counted(world.path / "store")
+    world.store.left = 600
+    world.cluster("u1", "v")
+    sealer, rng = world.sealer(rows=5), random.Random(3)
+    values = rng.sample(range(1_000), 300)
+    most = 0
+    for n in range(0, 300, 10):
+        world.insert("u1", *((n + m, values[n + m], 1) for m in range(10)))
+        files = sealed(world, sealer).files
+        most = max(most, len(holding(files, 500)))
+        assert len(apart.crowd(files, KV, (1,))) == 0
+    assert len(files) > 2 * apart.CROWD and most <= apart.CROWD
+    for file in files:
+        [piece] = chunks(file, world.store.read(file.path), KV)
+        assert piece.column("v").to_pylist() == sorted(piece.column("v").to_pylist())
+    world.check("u1")
+    vacuumed(sealer, "u1", full=True)
+    files = sealer._segments.state.sealed("u1").files
+    assert max(len(holding(files, v)) for v in values) == 1, "all that can be done"
+    world.check("u1")
+    # A key that all rows have cannot be kept apart, and is not written over and over.
+    for n in range(0, 200, 10):
+        world.insert("u1", *((n + m, 2_000, 1) for m in range(10)))
+        sealed(world, sealer)
+    world.check("u1")
+    # Most of one key and some of others, written anew because half of it went.
+    for n in range(0, 190, 38):
+        world.insert("u1", *((n + m, 2_000, -1) for m in range(38)))
+    found = sealed(world, sealer)
+    assert found.net == 310 and found.changes == 310
+    world.check("u1")
+
+
+def holding(files, value: int) -> list:
+    """Those that may hold a ``v``."""
+    return [each for each in files if may_match(each, [Predicate("c2", "int8", Op.EQUAL, (value,))])]
+
+
 def test_where_older_code_may_be_beside_us_the_log_says_nothing_of_what_files_hold(world: World) -> None:
     """And what such a log has goes on where the newer form is allowed: files of which nobody knows, and others."""
     older = world.sealer(rows=3, measures=False)
@@ -771,7 +822,10 @@ def live(world: World, monkeypatch: pytest.MonkeyPatch, seed: int) -> int:
     world.topics.partitions = (1, 3)[seed % 2]
     monkeypatch.setattr(sealing, "FILE_ROWS", 12)
     monkeypatch.setattr(module, "FILE_ROWS", 12)
+    monkeypatch.setattr(apart, "CROWD", 1 + seed % 3)
     world.create("u2")
+    if seed % 3:
+        world.cluster("u2", *(("v",), ("k", "v"))[seed % 2])
     sealer = world.sealer(rows=rng.randint(2, 8))
     kills = 0
     for step in range(40):
@@ -823,12 +877,12 @@ def test_whatever_is_killed_nothing_is_lost_or_doubled(
 WRITE, EXCHANGE, PIECES = Sealer._write, Sealer._exchange, Sealer._until_stopped
 
 
-def says_first(self: Sealer, name, columns, tables):
+def says_first(self: Sealer, name, columns, tables, key):
     """The log says that files hold rows, and then they are written."""
     store, later = self._store, []
     self._store = SimpleNamespace(write=lambda *file: later.append(file), read=store.read, delete=lambda _path: None)
     try:
-        added = WRITE(self, name, columns, tables)
+        added = WRITE(self, name, columns, tables, key)
     finally:
         self._store = store
     self._later = later

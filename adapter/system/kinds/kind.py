@@ -10,7 +10,7 @@ from adapter.system.types import type_display
 from catalog_log import model
 from catalog_log.model import Cluster, Setting
 from catalog_log.objects import ALWAYS, Column, Item, Sequence, Table, cluster_of, own_columns
-from catalog_log.settings import history_key
+from catalog_log.settings import clustered_by, history_key
 from sql.objects.identifiers import quoted
 from sql.objects.names import ImageLike
 from sql.statements.sequence_calls import default_today
@@ -60,11 +60,22 @@ class KindRows:
 
 def with_options(item: Item, image: ImageLike) -> str:
     """What is said behind the columns of a relation of how its rows are stored."""
+    return "".join(f"\n{each}" for each in (cluster_by(item, image), _with_history(item, image)) if each)
+
+
+def cluster_by(item: Item, image: ImageLike) -> str:
+    """``CLUSTER BY (…)`` of what is kept so."""
+    called = {column.stored_as: quoted(column.name) for column in own_columns(item)}
+    found = [called[each] for each in clustered_by(image, item.id) if each in called]
+    return f"CLUSTER BY ({', '.join(found)})" if found else ""
+
+
+def _with_history(item: Item, image: ImageLike) -> str:
     kept: Setting | None = image.get(model.SETTINGS, history_key(item.id))
     if kept is None or not kept.value.isdigit():
         return ""
     days, ms = divmod(int(kept.value), 86_400_000)
-    return f"\nWITH (RETAIN HISTORY = FOR '{show_interval(Interval(0, days, 1000 * ms))}')"
+    return f"WITH (RETAIN HISTORY = FOR '{show_interval(Interval(0, days, 1000 * ms))}')"
 
 
 def column_lines(item: Item, image: ImageLike, columns: Iterable[Column] | None = None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from adapter.system.kinds.kind import NO_ACCESS, KindRows, in_cluster
+from adapter.system.kinds.kind import NO_ACCESS, KindRows, cluster_by, in_cluster
 from catalog_log.objects import Queried
 from sql.objects.identifiers import quoted
 from sql.objects.names import ImageLike
@@ -16,7 +16,9 @@ def definition(item: Queried, image: ImageLike) -> str:
 
 def created(item: Queried, name: str, image: ImageLike) -> str:
     columns = ", ".join(quoted(c.name) for c in item.columns)
-    return f"CREATE {item.word.upper()} {name} ({columns}){in_cluster(item, image)} AS\n{definition(item, image)}"
+    stored = f" {found}" if (found := cluster_by(item, image)) else ""
+    head = f"CREATE {item.word.upper()} {name} ({columns}){in_cluster(item, image)}{stored}"
+    return f"{head} AS\n{definition(item, image)}"
 
 
 ROWS = KindRows("v", created, access=NO_ACCESS, table_type="VIEW")
