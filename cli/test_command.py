@@ -13,7 +13,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import TextIO
 
 from cli.output import FAILED, OK, console, print_json
@@ -45,20 +46,24 @@ def run(arguments: argparse.Namespace) -> int:
     out = console(arguments.json)
     target = sys.stderr if arguments.json else None
     results = {}
-    for name, command in LINT.items():
-        done = subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, text=True)
-        results[name] = done.returncode == 0
-        out.print(f"{'ok    ' if results[name] else 'FAILED'} {name}")
-        if not results[name]:
-            out.print(done.stdout + done.stderr, markup=False)
-    if not arguments.unit:
-        # Spark is started some thirty times: what this costs is saved twice over.
-        ensure_archives(ensure_jars(JARS, out.print), out.print)
-    if arguments.unit or arguments.passed_on:
-        chosen = ["-m", PURE] if arguments.unit else []
-        results["pytest"] = _passes([*PYTEST, *chosen, *arguments.passed_on], target)
-    else:
-        results |= _two_lanes(target)
+    whole = not (arguments.unit or arguments.passed_on)
+    # The pure tests need nothing of what comes before the others, which takes one core of two at most.
+    with _pure_lane(target) if whole else nullcontext() as pure_passed:
+        for name, command in LINT.items():
+            done = subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, text=True)
+            results[name] = done.returncode == 0
+            out.print(f"{'ok    ' if results[name] else 'FAILED'} {name}")
+            if not results[name]:
+                out.print(done.stdout + done.stderr, markup=False)
+        if not arguments.unit:
+            # Spark is started some thirty times: what this costs is saved twice over.
+            ensure_archives(ensure_jars(JARS, out.print), out.print)
+        if pure_passed is None:
+            chosen = ["-m", PURE] if arguments.unit else []
+            results["pytest"] = _passes([*PYTEST, *chosen, *arguments.passed_on], target)
+        else:
+            results["pytest, with a broker or Spark"] = _passes([*PYTEST, "-m", REAL], target)
+            results["pytest, pure"] = pure_passed()
     failed = [name for name, passed in results.items() if not passed]
     for name in failed:
         out.print(f"FAILED {name}")
@@ -85,16 +90,17 @@ def last_words(said: Iterable[str], ended: int) -> list[str]:
     return found
 
 
-def _two_lanes(target: TextIO | None) -> dict[str, bool]:
-    """What needs a broker or Spark as it runs; then what the pure tests beside it said."""
+@contextmanager
+def _pure_lane(target: TextIO | None) -> Iterator[Callable[[], bool]]:
+    """The pure tests, beside whatever is done in the block; what is given waits for them and says whether they passed.
+    What they said comes behind all else."""
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
         command = [*PYTEST, "-p", "no:cacheprovider", "-q", "-m", PURE]
         pure = subprocess.Popen(
             command, cwd=ROOT, stdout=said, stderr=subprocess.STDOUT, preexec_fn=lambda: os.nice(LESS_URGENT)
         )
         try:
-            real_passed = _passes([*PYTEST, "-m", REAL], target)
-            pure_passed = pure.wait() == 0
+            yield lambda: pure.wait() == 0
         finally:
             pure.kill()
             pure.wait()
@@ -102,4 +108,3 @@ def _two_lanes(target: TextIO | None) -> dict[str, bool]:
             shutil.copyfileobj(said, target or sys.stdout)
             said.seek(0)
             print(*last_words(said, pure.returncode), sep="", end="", file=target or sys.stdout, flush=True)
-    return {"pytest, with a broker or Spark": real_passed, "pytest, pure": pure_passed}

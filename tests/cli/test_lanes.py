@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import os
 import sys
 
 import pytest
 
 from cli import test_command as testing
 from tests.cli.test_command_line import exit_code
+
+MEET_S = 60
+"""Until one who waits alone fails: a start of Python's takes a tenth of a second, on a busy machine some."""
 
 SAYS_ITS_MARKS = "import sys; print('marks:', sys.argv[-1]); sys.exit(int({fails!r} == sys.argv[-1]))"
 
@@ -33,6 +37,17 @@ def test_both_lanes_are_run_and_either_may_fail(fails: str | None, lanes_alone, 
     said = capfd.readouterr().out
     assert f"marks: {testing.REAL}" in said and f"marks: {testing.PURE}" in said
     assert said.count("FAILED") == int(fails is not None)
+
+
+def test_the_pure_tests_begin_beside_what_comes_before_the_others(lanes_alone, tmp_path, monkeypatch) -> None:
+    """Each waits at a pipe until the other is there."""
+    os.mkfifo(pipe := tmp_path / "pipe")
+    bounded = f"import signal, sys; signal.alarm({MEET_S}); "
+    waits = f"{bounded}open({str(pipe)!r}).read()"
+    comes = f"{bounded}sys.argv[-1] == {testing.PURE!r} and open({str(pipe)!r}, 'w').close()"
+    monkeypatch.setattr(testing, "LINT", {"style": ["-c", waits]})
+    monkeypatch.setattr(testing, "PYTEST", [sys.executable, "-c", comes])
+    assert exit_code("test") == 0
 
 
 def test_the_last_words_say_where_a_lane_died(lanes_alone, tmp_path, monkeypatch, capfd) -> None:
