@@ -25,11 +25,11 @@ from controllers.class_archive import of_environment
 from controllers.compute import travelling
 from controllers.compute.file_server import FileServer
 from controllers.compute.heartbeat import Spark, last_word
+from controllers.compute.registering import register
 from controllers.spark_masters import in_this_process
 from functions.registry import OWN
 from journal.errors import InvalidUsage
 from lower.spark.functions import SPARK_TABLE_FUNCTIONS, forbidden, lacking
-from values.types import spark_type
 
 log = logging.getLogger(__name__)
 
@@ -220,8 +220,7 @@ def start_session(master: str, scratch: Path) -> SparkSession:
     jvm.org.apache.hadoop.fs.FileSystem.get(jvm.java.net.URI("file:///"), hadoop).setWriteChecksum(False)
     # Before the functions: each notes what its executors have.
     travelling.give(spark, scratch, scratch.parent.parent)
-    for name, own in OWN.items():
-        spark.udf.register(name, own.run, spark_type(own.result))
+    register(spark, OWN)
     close_functions(spark)
     return spark
 
