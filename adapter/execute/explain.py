@@ -115,7 +115,7 @@ def _explained(plan: SelectPlan, image: ImageLike, gear: str, planned: Sequence[
 
 def _peek(plan: SelectPlan) -> Peek:
     """What a cluster would be asked, were its parameters NULL."""
-    nothing = [None] * len(plan.params)
+    nothing = [None] * max(plan.params, default=0)
     text = plan.plan_text(nothing)
     sql = plan.spark_sql(nothing) if text is None else ""
     return Peek("", sql, plan.inputs, plan.catalog_ts, None, plan=text)
@@ -274,7 +274,7 @@ def _strategy(statement: st.Explain, image: ImageLike, names: Names) -> list[str
     if query is None:
         raise wrong_kind("this statement", "query")
     plan = plan_select(query, image, names)
-    nothing = [None] * len(plan.params)
+    nothing = [None] * max(plan.params, default=0)
     planned = plan.query(nothing)
     lowered = Lowered(planned) if planned is not None else Lowered(TEXT_ALONE, plan.spark_sql(nothing))
     types = [column.type for column in plan.columns]

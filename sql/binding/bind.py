@@ -209,8 +209,10 @@ def _as_assigned(
         return outputs
     found = list(outputs)
     for index, (wanted, (name, got)) in enumerate(zip(assigned, outputs, strict=False)):
-        if got == t.UNKNOWN and not t.is_text(wanted):
-            value = unnest(query.expressions[index].unalias())
+        value = unnest(query.expressions[index].unalias()) if got == t.UNKNOWN else None
+        if isinstance(value, exp.Parameter) and t.is_text(wanted):
+            checker.deduce(int(value.this.this), t.TEXT, position(value))
+        elif value is not None and not t.is_text(wanted):
             written = isinstance(value, exp.Literal) and wanted.name == "numeric" and not wanted.is_free
             found[index] = (name, t.numeric_text(value.this, position(value)) if written else wanted)
             checker.give(value, wanted)

@@ -54,10 +54,7 @@ def with_constraints(
     found: list[Index] = []
     names_taken = {table.name}
     # The primary key first, as Postgres makes them: what it is called by itself the others are not.
-    for each in sorted(said, key=lambda each: each.kind != PRIMARY):
-        key = key_of(table, each)
-        if any(key == other.key for other in found) and each.name is None:
-            continue  # said twice
+    for key, each in _once(table, sorted(said, key=lambda each: each.kind != PRIMARY)).items():
         name = each.name or _free_name(table.name, each, schema, image, names_taken)
         check_identifier(name)
         if name in names_taken or taken(image, schema, name):
@@ -71,6 +68,17 @@ def with_constraints(
             not_null = [replace(c, nullable=False) if c.stored_as in key else c for c in table.columns]
             table = replace(table, columns=tuple(not_null))
     return table, found
+
+
+def _once(table: Table, said: Sequence[Constraint]) -> dict[tuple[str, ...], Constraint]:
+    """Each by its key.  What is said again of the same columns is the same constraint, which keeps the first name that
+    it is given, as in Postgres."""
+    found: dict[tuple[str, ...], Constraint] = {}
+    for each in said:
+        first = found.setdefault(key_of(table, each), each)
+        if first.name is None and each.name is not None:
+            found[key_of(table, each)] = replace(first, name=each.name)
+    return found
 
 
 def key_of(table: Table, said: Constraint) -> tuple[str, ...]:

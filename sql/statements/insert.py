@@ -368,7 +368,10 @@ def _param_slot(number: int, column: str, wanted: SqlType, checker: Checker) -> 
     if not 1 <= number <= PARAMETERS_MAX:
         raise InvalidUsage(f"there is no parameter ${number}", sqlstate="42P02")
     checker.seen.add(number)
-    known = checker.params.setdefault(number, wanted)
+    if number in checker.placed or number not in checker.params:
+        checker.deduce(number, wanted)
+        checker.placed.add(number)
+    known = checker.params[number]
     if not assignable(known, wanted):
         raise mismatch(
             f'column "{column}" is of type {t.shown(wanted)} but expression is of type {t.shown(known)}',

@@ -104,9 +104,12 @@ class Truncate(Statement):
         c.take("table")
         tables = []
         while True:
-            c.take("only")
+            bracket = c.take("only") and c.take("(")
             tables.append(c.name())
-            c.take("*")
+            if bracket:
+                c.expect(")")
+            else:
+                c.take("*")
             if not c.take(","):
                 break
         restart = c.take("restart", "identity")
@@ -166,8 +169,11 @@ def _target(c: Cursor) -> tuple[Name, list[Token]]:
     only = c.word() == "only" and c.word(1) not in ("set", "using", "where", "returning", "as", ".", None)
     c.at += only
     start = c.at
+    bracket = only and c.take("(")
     table = c.name()
-    tokens = c.tokens[start : c.at]
+    tokens = c.tokens[start + bracket : c.at]
+    if bracket:
+        c.expect(")")
     if not only:
         c.take("*")
     if c.word() not in ("set", "using", "where", "returning") and c.current is not None:

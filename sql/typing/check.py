@@ -81,6 +81,8 @@ class Checker:
         self._query = query
         self.params: dict[int, SqlType] = dict(declared or {})
         self.seen: set[int] = set(self.params)
+        self.placed: set[int] = set()
+        """Parameters that are what the column is that they are put into."""
         self.far = False
         """Whether a column of a query that is not the next one out is named: Spark knows no such."""
 
@@ -173,8 +175,7 @@ class Checker:
 
     def _give(self, inner: exp.Expression, wanted: SqlType) -> None:
         if isinstance(inner, exp.Parameter):
-            number = int(inner.this.this)
-            self.params.setdefault(number, wanted)
+            self.deduce(int(inner.this.this), wanted, position(inner))
             if wanted.name != "numeric":  # a numeric value keeps its own digits, as a literal does
                 swap(inner, cast(inner.copy(), wanted))
         elif isinstance(inner, exp.Literal) and inner.is_string:
@@ -184,6 +185,18 @@ class Checker:
                 swap(inner, text_literal(inner.this, wanted, position(inner), self.read))
         else:
             swap(inner, cast(inner.copy(), wanted))
+
+    def deduce(self, number: int, wanted: SqlType, at: int | None = None) -> None:
+        """A place gives a parameter, which had no type there, the type ``wanted``.  42P08 where another place has made
+        it something else."""
+        known = self.params.setdefault(number, wanted)
+        if (known.name, known.is_array) != (wanted.name, wanted.is_array) and not (
+            t.is_text(known) and t.is_text(wanted)
+        ):
+            raise InvalidUsage(
+                f"inconsistent types deduced for parameter ${number}", sqlstate="42P08", position=at,
+                detail=f"{t.shown(known.plain)} versus {t.shown(wanted.plain)}",
+            )  # fmt: skip
 
     def read(self, text: str, wanted: SqlType) -> object:
         """The value of the literal ``'text'``."""

@@ -71,7 +71,9 @@ def order_key(node: exp.Expression, sql_type: SqlType) -> None:
         made.meta[SORTS] = node.copy()
         node.replace(made)
     elif sql_type.is_array:
-        node.replace(call("TM_ARRAY_KEY", keys_of(node, sql_type) if sql_type == t.JSONB.array else node))
+        made = call("TM_ARRAY_KEY", keys_of(node, sql_type) if sql_type == t.JSONB.array else node)
+        made.meta[SORTS] = node.copy()
+        node.replace(made)
 
 
 def check_grouped(sql_type: SqlType, what: str, at: int | None) -> None:

@@ -45,6 +45,8 @@ def test_a_lookup_is_explained_in_sql():
     query = "explain select count(*), sum(id) from t where a = $1"
     lines = [line.strip() for line in explain(parse(query), image, names(), None).lines]
     assert lines[1] == "output: count(*), sum(id)"
+    for change in ("update t set a = $2 where id = $3 and s = $1", "delete from t where id = $2 and s = $1"):
+        assert explain(parse(f"explain {change}"), image, names(), None).lines[0].endswith(" t (u1)")
 
 
 def test_files_are_told_as_the_cluster_counts_them():

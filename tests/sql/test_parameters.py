@@ -8,6 +8,8 @@ import pytest
 from sqlglot import exp
 
 from journal.errors import InvalidUsage
+from sql.statements.changes import plan_change
+from sql.statements.insert import plan_insert
 from sql.statements.select import plan_select
 from sql.syntax.parse import parse, split
 from sql.syntax.to_tree import parse_tokens
@@ -95,6 +97,23 @@ def test_a_unit_of_date_trunc_may_be_one(from_):
     assert dict(plan.params) == {1: TEXT}
     for given, written in (("Months", "'Months'"), ("mnth", "'mnth'"), (None, "NULL")):  # rows tell a unit that is none
         assert f"TM_TRUNCATED(CAST(CAST({written} AS STRING) AS STRING), " in plan.spark_sql([given])
+
+
+@pytest.mark.parametrize("plan, text", [
+    (plan_change, "update items set id = $1, name = $1"),
+    (plan_insert, "insert into items (id, name) values ($1, $1)"),
+    (plan_insert, "insert into items (id, stock) values ($1, $1)"),
+])
+def test_one_parameter_is_not_of_two_types(plan, text):
+    """It was of the first, and the other place made of it what it could."""
+    with pytest.raises(InvalidUsage, match=r"inconsistent types deduced for parameter \$1") as caught:
+        plan(parse(text), shop(), names())
+    assert caught.value.sqlstate == "42P08" and caught.value.detail.startswith("integer versus ")
+
+
+def test_one_parameter_in_several_places_of_one_type():
+    plan = plan_change(parse("update items set id = $1, stock = $2 where id = $1 or stock = $2"), shop(), names())
+    assert {number: kind.name for number, kind in plan.params.items()} == {1: "int4", 2: "int8"}
 
 
 def test_a_number_of_a_window_function_may_be_one():
