@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from adapter.state.interfaces import OutputColumn
-from adapter.system.typing.types import NAMED, REGISTERED, ROWS, VECTORS, PgType, element_of
+from sql.system.types import NAMED, REGISTERED, ROWS, VECTORS, PgType, element_of
 from values.datatypes.registry import DATATYPES
 from values.text.named_oids import BETWEEN
 from values.types import SqlType, arrow_type

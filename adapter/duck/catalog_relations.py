@@ -28,8 +28,7 @@ from adapter.system import rows as system_rows
 from adapter.system.live_rows import OF_SESSIONS
 from adapter.system.macro_tables import HELPERS
 from adapter.system.rows import System
-from adapter.system.schemas import HIDDEN, SYSTEM, SYSTEM_OIDS
-from adapter.system.typing.calls import names_of
+from adapter.system.schemas import SYSTEM, SYSTEM_OIDS
 from journal.errors import InvalidUsage
 from lower.duckdb import constants, long_texts
 from lower.duckdb.engine import Engine, Running, as_types
@@ -40,6 +39,10 @@ from plan.relations import Query
 from sql.objects.names import ImageLike
 from sql.statements.plans import SelectPlan
 from sql.statements.select import LEFT_TO_THE_SYSTEM, plan_select, reads_nothing
+from sql.system.calls import names_of
+from sql.system.parameters import filled
+from sql.system.queries import typed_query
+from sql.system.scope import HIDDEN
 from trees.budget import bounded
 from values.text.arrays import show_array
 from values.types import SqlType
@@ -63,18 +66,15 @@ ROWS = {
 
 _TEXT = SqlType("text")
 
-_LIVE_SCHEMAS = ("", "pg_catalog", "tm_internal")
+_LIVE = {"tm_internal": SYSTEM["tm_internal"], "pg_catalog": OF_SESSIONS}
 
 Live = Mapping[str, Sequence[Mapping[str, object]]]
 
 
 def reads_live(plan: SelectPlan) -> frozenset[str]:
-    """The names of the live relations that a ``catalog`` query may read: of tm_internal, and of sessions.
-
-    A name without a schema counts, whatever it will be found to mean: gathering too much is only slower."""
-    live = {*SYSTEM["tm_internal"], *OF_SESSIONS}
-    names = (table.name.lower() for table in plan.tree.find_all(exp.Table) if table.db.lower() in _LIVE_SCHEMAS)
-    return live & frozenset(names)
+    """The names of the live relations that a ``catalog`` query reads: of tm_internal, and of sessions."""
+    read = plan.system.relations if plan.system is not None else frozenset()
+    return frozenset(name for schema, name in read if name in _LIVE.get(schema, ()))
 
 
 class CatalogRelations:
@@ -103,8 +103,9 @@ class CatalogRelations:
         apart = self._apart(plan, [None] * len(plan.params), image, facts, running)
         if apart is not None:
             return apart.columns
-        rewritten = _rewritten(plan, [None] * len(plan.params), image, facts)
-        _admitted(rewritten)
+        nothing = [None] * max(plan.params, default=0)
+        rewritten = _rewritten(plan, nothing, image, facts)
+        _admitted(rewritten)  # what is refused is so before it runs
         return [output_column(name, kind) for name, kind in rewritten.columns]
 
     @bounded
@@ -143,19 +144,21 @@ class CatalogRelations:
         parts = parts_of(tree)
         if not parts:
             return None
-        names = names_of(tree)
+        called, names = names_of(tree), facts.names
         database = self._database(image, facts.names.database)
-        columns = [output_column(name, kind) for name, kind in rewrite(_selected(parts), image, facts).columns]
+        columns = [output_column(name, kind) for name, kind in typed_query(_selected(parts), image, names).columns]
         own = outputs(tree, parts, columns)
 
         def asked(some: Sequence[exp.Expression]) -> list[object]:
-            (row,) = database.answer(rewrite(_selected(some), image, facts), running or Running()).to_pylist()
+            typed = typed_query(_selected(some), image, names)
+            rewritten = rewrite(typed.tree, typed.columns, image, facts)
+            (row,) = database.answer(rewritten, running or Running()).to_pylist()
             return list(row.values())
 
         if not with_values(tree, parts, columns, _each_asked(parts, asked)):
             return None
         try:
-            made = plan_select(tree, image, facts.names)
+            made = plan_select(tree, image, names)
         except InvalidUsage as error:
             if error.sqlstate in (*LEFT_TO_THE_SYSTEM, NO_ARRAY):
                 return None
@@ -165,8 +168,8 @@ class CatalogRelations:
         found = [OutputColumn(each.name, each.type) for each in made.columns]
         for place, column in own.items():
             found[place] = replace(column, name=found[place].name)
-        if names is not None and len(names) == len(found):
-            found = [replace(each, name=name or each.name) for each, name in zip(found, names, strict=True)]
+        if called is not None and len(called) == len(found):
+            found = [replace(each, name=name or each.name) for each, name in zip(found, called, strict=True)]
         return _Apart(made, found)
 
     @bounded
@@ -261,7 +264,8 @@ def _untyped(plan: SelectPlan, given: Sequence[object | None]) -> exp.Expression
 
 
 def _rewritten(plan: SelectPlan, params: Sequence[object | None], image: ImageLike, facts: SessionFacts) -> Rewritten:
-    rewritten = rewrite(_filled(plan, params) if plan.params else plan.tree, image, facts)
+    system = plan.system or typed_query(plan.tree, image, facts.names)  # which says what is wrong with it
+    rewritten = rewrite(filled(system, *plan.values(params)), system.columns, image, facts)
     return replace(rewritten, tree=long_texts.called(rewritten.tree))
 
 

@@ -18,12 +18,8 @@ from adapter.duck.macros import MACROS, SCALAR_MACROS, TABLE_MACROS
 from adapter.encode import text_arrays
 from adapter.system.kinds import KIND_ROWS
 from adapter.system.rows import OWNER, OWNER_OID, item_oid
-from adapter.system.schemas import HIDDEN, RELATIONS, SCHEMA_OIDS, SYSTEM_OIDS
+from adapter.system.schemas import SCHEMA_OIDS, SYSTEM_OIDS
 from adapter.system.types import DISPLAY, TYPE_NAMES
-from adapter.system.typing.calls import identifier
-from adapter.system.typing.expressions import TYPED, typed
-from adapter.system.typing.queries import typed_query
-from adapter.system.typing.types import NAMED, VECTORS, PgType, element_of, is_textual
 from catalog_log import model
 from catalog_log.objects import Item
 from journal.errors import InvalidUsage
@@ -31,7 +27,10 @@ from sql.objects.identifiers import quoted
 from sql.objects.names import ImageLike, Names, SystemRelation, find
 from sql.statements.sequence_calls import owned_sequence
 from sql.syntax.cursor import Cursor
-from sql.syntax.statements import Name
+from sql.system.expressions import TYPED, typed
+from sql.system.queries import system_relation
+from sql.system.scope import HIDDEN, Columns
+from sql.system.types import NAMED, VECTORS, element_of, is_textual
 from trees.errors import no_relation, no_schema, unsupported
 from values.datatypes.registry import DATATYPES
 from values.types import no_type
@@ -71,7 +70,7 @@ class Rewritten:
     """Schema, name, and whether with the column that ``*`` does not show."""
     macros: tuple[str, ...]
     """The names of those of :data:`adapter.duck.macros.MACROS` that it calls."""
-    columns: tuple[tuple[str, PgType], ...]
+    columns: Columns
     """Its outputs, as Postgres would name and type them."""
     path: str
     """The list of the schemas whose relations are shown without one."""
@@ -81,11 +80,10 @@ def table_name(schema: str, name: str, hidden: bool) -> str:
     return f"{schema}.{name}+{HIDDEN}" if hidden else f"{schema}.{name}"
 
 
-def rewrite(ast: exp.Expression, image: ImageLike, facts: SessionFacts) -> Rewritten:
-    """The query for DuckDB, and what it gives.  Raises what :mod:`adapter.system.typing.queries` does, and 42P01 for
-    ``regclass`` names that are not there."""
-    found, columns = typed_query(ast, lambda table: system_relation(table, image, facts.names))
-    holder = exp.Paren(this=found)
+def rewrite(tree: exp.Expression, columns: Columns, image: ImageLike, facts: SessionFacts) -> Rewritten:
+    """A typed query, whose tree nobody else needs, for DuckDB; ``columns`` are its outputs.  Raises 42P01 for
+    ``regclass`` names that are not there, and 0A000."""
+    holder = exp.Paren(this=tree)
     work = _Rewriter(image, facts, any(column.name.lower() == HIDDEN for column in holder.find_all(exp.Column)))
     for table in list(holder.find_all(exp.Table)):
         work.relation(table)
@@ -96,16 +94,6 @@ def rewrite(ast: exp.Expression, image: ImageLike, facts: SessionFacts) -> Rewri
     called |= {SHOWN_BY[kind.name][0] for _, kind in columns if kind.name in SHOWN_BY}
     path = work.path().sql("duckdb")
     return Rewritten(holder.this, tuple(sorted(work.used)), tuple(sorted(called)), columns, path)
-
-
-def system_relation(table: exp.Table, image: ImageLike, names: Names) -> tuple[str, str] | None:
-    """Schema and name of the system relation that ``table`` means; ``None`` where it means none."""
-    name = identifier(table.this)
-    schema = table.db.lower() if table.db else None
-    if schema is None:
-        found = find(image, names, Name((name,)))
-        schema = found.schema if isinstance(found, SystemRelation) else None
-    return (schema, name) if schema is not None and name in RELATIONS.get(schema, ()) else None
 
 
 class _Rewriter:
@@ -148,7 +136,7 @@ class _Rewriter:
         made = self._replacement(node)
         if made is not None:
             if (kind := typed(node)) is not None:
-                made.meta.setdefault(TYPED, kind)
+                made.meta[TYPED] = kind
             node.replace(made)
 
     def _replacement(self, node: exp.Expression) -> exp.Expression | None:
@@ -162,6 +150,8 @@ class _Rewriter:
             return node.this.copy()
         if isinstance(node, exp.Operator):
             return self._operator(node)
+        if isinstance(node, _COMPARISONS):
+            return _functions_compared(node)
         if isinstance(node, exp.Cast):
             return self._cast(node)
         if isinstance(node, exp.Any) or (isinstance(node, exp.Anonymous) and str(node.this).lower() == "all"):
@@ -218,7 +208,7 @@ class _Rewriter:
         if (element := element_of(target)) is not None:
             word = _SCALARS.get(element) or ("TEXT" if element not in DATATYPES else element.upper())
             to = exp.DataType.build(f"{word}[]", dialect="duckdb")
-            return exp.Cast(this=_array_of(value) if _is_text(value) else value.copy(), to=to)
+            return exp.Cast(this=_array_of(value, target) if _is_text(value) else value.copy(), to=to)
         if target.startswith("reg"):
             if isinstance(value, exp.Literal) and value.is_string and isinstance(node.parent, exp.Cast):
                 raise InvalidUsage(f"function {value.this} does not exist", sqlstate="42883")
@@ -227,7 +217,8 @@ class _Rewriter:
             text = self.as_text(value)
             return text if text is not None and target != "char" else self._plain(text or value.copy(), "TEXT")
         word = _SCALARS.get(target)
-        return self._plain(value.copy(), word) if word else None
+        made = _oid_of_function(value) if _type_name(value) == "regproc" else value.copy()
+        return self._plain(made, word) if word else None
 
     @staticmethod
     def _plain(value: exp.Expression, word: str) -> exp.Expression:
@@ -414,11 +405,12 @@ def _is_text(node: exp.Expression) -> bool:
     return name == "unknown" or is_textual(name)
 
 
-def _array_of(value: exp.Expression) -> exp.Expression:
+def _array_of(value: exp.Expression, target: str = "_text") -> exp.Expression:
     """An array from its text form."""
     value = value.unnest()
     if isinstance(value, exp.Literal):
-        found = text_arrays.items(value.this)
+        spaced = target in VECTORS and not value.this.startswith("{")  # what came in binary is written as an array
+        found = value.this.split() if spaced else text_arrays.items(value.this)
         return exp.Array(expressions=[exp.null() if each is None else _text(each) for each in found])
     return exp.func("tm_array_in", value.copy())
 
@@ -429,6 +421,22 @@ def _subscript(node: exp.Bracket) -> exp.Expression | None:
         return None
     moved = [exp.Add(this=exp.Paren(this=e.copy()), expression=exp.Literal.number(1)) for e in node.expressions]
     return exp.Bracket(this=node.this.copy(), expressions=moved, offset=1, shifted=True)
+
+
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
+
+
+def _functions_compared(node: exp.Binary) -> None:
+    """A regproc is the name of a function here: beside a number it is the function's oid."""
+    sides = node.this, node.expression
+    of_functions = [_type_name(each.unnest()) == "regproc" for each in sides]
+    if sum(of_functions) == 1 and not _is_text(sides[of_functions.index(False)].unnest()):
+        side = sides[of_functions.index(True)]
+        side.replace(_oid_of_function(side))
+
+
+def _oid_of_function(name: exp.Expression) -> exp.Expression:
+    return exp.func("tm_proc_oid", name.copy())
 
 
 _DIRECTIVE = re.compile(r"%(?:(\d+)\$)?([sIL%])")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+from adapter.system.routines import routines
 from adapter.system.rows import OWNER
 from adapter.system.types import DISPLAY, TYPE_NAMES
 from values.text.keywords import KEYWORDS
@@ -85,6 +86,17 @@ col_description(o, n) AS (SELECT min(tm_d_text) FROM "tm.descriptions" WHERE tm_
 shobj_description(o, c) AS (SELECT min(tm_d_text) FROM "tm.descriptions" WHERE tm_d_oid = o AND tm_d_sub = 0
   AND tm_d_class = c AND tm_d_shared)
 """
+
+_functions: dict[str, int] = {}
+for _each in routines():
+    _functions[_each.name] = min(_each.oid, _functions.get(_each.name, _each.oid))
+
+_FUNCTIONS = f"""
+proc_oid(n) AS CASE WHEN n = '-' THEN 0 ELSE coalesce(TRY_CAST(n AS UINTEGER),
+  {list(_functions.values())}[list_position({list(_functions)}, n)]) END
+"""
+"""Without a look at pg_proc: an outer join may be by it, where the engine takes no query.  Of several functions of one
+name it is the oldest."""
 
 _SAYS = """
 pg_relation_is_publishable(o) AS false
@@ -225,7 +237,7 @@ def _by_name(*texts: str) -> dict[str, str]:
 
 
 TABLE_MACROS = _by_name(_TABLES)
-SCALAR_MACROS = _by_name(_COMPUTES, _DESCRIBES, _SAYS)
+SCALAR_MACROS = _by_name(_COMPUTES, _DESCRIBES, _FUNCTIONS, _SAYS)
 MACROS = SCALAR_MACROS | TABLE_MACROS
 """Name (without ``tm_``) -> what makes it.  None calls another."""
 

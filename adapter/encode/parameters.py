@@ -30,6 +30,12 @@ TEXT_LIKE = {705, 19, 18, 2275, 114}
 
 _OID = 26
 
+_NUMBERED = {_OID, 28, 29}
+"""oid, xid, cid."""
+
+_REGISTERED = {24, 2202, 2203, 2204, 2205, 2206, 3734, 3769, 4089, 4096}
+"""regproc, regclass and their kin: a name or a number in text, an oid in binary."""
+
 _MOMENT = OID["timestamptz"]
 
 _INTEGER = re.compile(r"\s*([+-]?\d+)\s*", re.ASCII)
@@ -119,14 +125,16 @@ def _array_binary(oid: int, number: int) -> Callable[[bytes], list]:
 
 _BINARY: dict[int, tuple[int, Callable[[bytes], object]]] = {
     **{oid: (row.length, _told(row.receive)) for oid, row in BY_OID.items()},
-    _OID: (4, packed("I")[0]),
+    **dict.fromkeys(_NUMBERED, (4, packed("I")[0])),
+    **dict.fromkeys(_REGISTERED, (4, lambda raw: str(packed("I")[0](raw)))),
     **{oid: (-1, decode_text) for oid in TEXT_LIKE},
 }
 """Oid to (exact length or -1, decoder)."""
 
 _TEXT: dict[int, Callable[[bytes], object]] = {
     **{oid: _of_text(row.read) for oid, row in BY_OID.items()},
-    _OID: _of_text(_read_oid),
+    **dict.fromkeys(_NUMBERED, _of_text(_read_oid)),
+    **dict.fromkeys(_REGISTERED, decode_text),
     **{oid: decode_text for oid in TEXT_LIKE},
 }
 
@@ -148,7 +156,7 @@ def _decode_binary(oid: int, raw: bytes, number: int) -> object:
             return decoder(raw)
         except ValueError:
             pass
-    name = "oid" if oid == _OID else BY_OID[oid].shown if oid in BY_OID else oid
+    name = "oid" if oid in _NUMBERED else BY_OID[oid].shown if oid in BY_OID else oid
     raise InvalidUsage(
         f"incorrect binary data format in bind parameter {number}", sqlstate="22P03",
         detail=f"{len(raw)} bytes for a value of type {name}",

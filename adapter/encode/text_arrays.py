@@ -44,7 +44,7 @@ def items(text: str) -> list[str | None]:
 
 _DECODE: dict[int, Callable[[bytes], str]] = {
     16: lambda raw: "t" if raw == b"\1" else "f",
-    25: bytes.decode,
+    **dict.fromkeys((18, 19, 25, 1043), bytes.decode),
     26: lambda raw: str(int.from_bytes(raw, "big")),
     **dict.fromkeys((20, 21, 23), lambda raw: str(int.from_bytes(raw, "big", signed=True))),
 }

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from adapter.duck.carried import output_column
 from adapter.execute.planning import LONG_CHARS, ON_LOOP_CHARS_MAX, Planner
 from adapter.execute.results import declared_types, oids_of
 from adapter.execute.session_names import names_of
@@ -142,11 +143,15 @@ class Plans:
 
 def param_oids_of(statement: Statement, planned: Planned) -> tuple[int, ...]:
     plan = planned.plan
-    return oids_of(plan.params, statement.param_oids, getattr(plan, "array_params", None))
+    return oids_of(plan.params, statement.param_oids, getattr(plan, "system_oids", None))
 
 
 def announced(planned: Planned[SelectPlan]) -> tuple[OutputColumn, ...]:
-    """What is said of a plan's columns, of the system's relations apart: the same object for every session."""
+    """What is said of a plan's columns: the same object for every session."""
     if planned.announced is None:
-        planned.announced = tuple([OutputColumn(column.name, column.type) for column in planned.plan.columns])
+        plan = planned.plan
+        if plan.system is not None:
+            planned.announced = tuple([output_column(name, kind) for name, kind in plan.system.columns])
+        else:
+            planned.announced = tuple([OutputColumn(column.name, column.type) for column in plan.columns])
     return planned.announced

@@ -30,16 +30,17 @@ def declared_types(param_oids: Sequence[int]) -> dict[int, SqlType]:
 
 
 def oids_of(
-    params: Mapping[int, SqlType], given: Sequence[int], arrays: Mapping[int, int] | None = None
+    params: Mapping[int, SqlType], given: Sequence[int], system: Mapping[int, int] | None = None
 ) -> tuple[int, ...]:
-    """One oid per parameter: what the client declared where we know it, what was inferred otherwise."""
+    """One oid per parameter: what the client declared where we know it, what was inferred otherwise; ``system``: where
+    no type of a user's has that oid."""
     count = max(max(params, default=0), len(given))
     found = []
     for number in range(1, count + 1):
         declared = given[number - 1] if number <= len(given) else 0
         inferred = params.get(number)
         found.append(declared if declared in DECLARED else OID[inferred.name] if inferred is not None else OID["text"])
-    for number, oid in (arrays or {}).items():
+    for number, oid in (system or {}).items():
         found[number - 1] = oid
     return tuple(found)
 

@@ -26,6 +26,7 @@ from lower.spark.lowering import with_params
 from oracle.client import Oracle
 from sql.statements.plan_cache import Planned
 from sql.statements.plans import SelectPlan
+from sql.system.parameters import filled
 
 
 class SystemReads:
@@ -53,8 +54,9 @@ class SystemReads:
         self.nodes.close()
 
     async def columns(self, planned: Planned[SelectPlan], session: SessionState) -> tuple[OutputColumn, ...]:
-        """What any query's columns are; those over the system's relations are DuckDB's to say."""
-        if planned.plan.kind != "catalog":
+        """What any query's columns are.  Those of what reads no relation and asks for what only the system knows are
+        found by asking."""
+        if planned.plan.kind != "catalog" or planned.plan.reads_system:
             return announced(planned)
         call = self._relations.describe
         async with self._plans.planner.sharing(planned.large):
@@ -91,4 +93,6 @@ class SystemReads:
 
 
 def _assigned(plan: SelectPlan, params: Sequence[object | None]) -> list[tuple[str, str | None, bool]]:
+    if plan.system is not None:
+        return list(assignments(filled(plan.system, *plan.values(params))))
     return list(assignments(with_params(plan.tree, params, plan.params)))

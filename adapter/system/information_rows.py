@@ -21,10 +21,10 @@ from adapter.system.rows import (
 )
 from adapter.system.schemas import SCHEMA_OIDS
 from adapter.system.types import DISPLAY, TYPE_NAMES
-from adapter.system.typing.types import ROWS as TYPE_ROWS
 from catalog_log.model import Schema
 from catalog_log.objects import Column, Index, Item, View, key_names, numbered_columns
 from sql.statements.sequence_calls import default_today
+from sql.system.types import ROWS as TYPE_ROWS
 from values.types import OID, SECOND_DIGITS, TIMES, SqlType, parse_type
 
 

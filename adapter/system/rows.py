@@ -19,7 +19,6 @@ from adapter.system.kinds.view import definition
 from adapter.system.routines import operators, routines
 from adapter.system.schemas import CLASS_OIDS, SCHEMA_OIDS, SYSTEM, SYSTEM_OIDS, TABLES
 from adapter.system.types import ALIGN, LENGTHS, OTHER_ARRAYS, OTHER_TYPES
-from adapter.system.typing.types import ROWS as TYPE_ROWS
 from catalog_log import model
 from catalog_log.model import Schema
 from catalog_log.objects import (
@@ -37,6 +36,7 @@ from catalog_log.objects import (
 from sql.objects.identifiers import quoted
 from sql.objects.names import ImageLike
 from sql.statements.sequence_calls import default_today
+from sql.system.types import ROWS as TYPE_ROWS
 from values.datatypes.registry import DATATYPES
 from values.types import OID, modifier, parse_type
 

@@ -204,10 +204,6 @@ ddl_audit: catalog_ts:int8 ordinal:int4 at:timestamptz role database_name tag st
 _OF_KINDS = "".join(f"{name}: {columns}\n" for said in KIND_ROWS.values() for name, columns in said.columns.items())
 
 
-HIDDEN = "tableoid"
-"""What every relation of pg_catalog also has, but ``*`` does not show: the oid of the relation itself."""
-
-
 _TM_INTERNAL = """
 controllers: name address incarnation answers:bool error catalog_frontier:int8 catalog_lag_ms:int8 table_ts:int8 told_by told_at:timestamptz
 frontiers: object_id object_name object_kind upper:int8 complete_through:int8 since:int8 last_change:int8 lag_ms:int8 told_by told_at:timestamptz
@@ -241,7 +237,7 @@ _FOUND = {
 }
 
 SYSTEM: dict[str, dict[str, dict[str, str]]] = {schema: columns for schema, (columns, _) in _FOUND.items()}
-"""Schema -> relation -> column -> the name of its type in Postgres (:mod:`adapter.system.typing.types`)."""
+"""Schema -> relation -> column -> the name of its type in Postgres (:mod:`sql.system.types`)."""
 
 SYSTEM_OIDS: dict[str, dict[str, int]] = {schema: oids for schema, (_, oids) in _FOUND.items()}
 """Schema -> relation -> its oid: below 16384, where the oids of a user's objects begin."""

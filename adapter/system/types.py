@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from adapter.system.typing.types import ROWS
+from sql.system.types import ROWS
 from values.datatypes.registry import DATATYPES
 from values.types import TIMES, SqlType, row_of
 

@@ -60,10 +60,15 @@ def with_params(tree: exp.Expression, params: Sequence[object | None], types: Ma
             swap(node, made)
     for each in numbered_calls:
         numbered(each)
-    for key in ("limit", "offset"):
-        for query in copy.find_all(exp.Query):
-            _plain_number(query, key)
+    plain_limits(copy)
     return copy.this
+
+
+def plain_limits(tree: exp.Expression) -> None:
+    """Make bare numbers of what LIMIT and OFFSET in ``tree`` were given: Spark takes nothing else."""
+    for key in ("limit", "offset"):
+        for query in tree.find_all(exp.Query):
+            _plain_number(query, key)
 
 
 _TEXT = data_type(NUMERIC)
@@ -81,7 +86,6 @@ def _given_number(value: Decimal, node: exp.Parameter) -> exp.Expression:
 
 
 def _plain_number(query: exp.Expression, key: str) -> None:
-    """LIMIT and OFFSET take bare numbers in Spark."""
     clause = query.args.get(key)
     if clause is None:
         return

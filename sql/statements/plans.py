@@ -23,6 +23,7 @@ from sql.algebra.queries import Columns, plan_over, plan_row
 from sql.algebra.scope import NotPlanned
 from sql.binding.bind import OutputType
 from sql.objects.uniques import Unique
+from sql.system.queries import SystemQuery
 from trees.budget import bounded
 from trees.errors import untold
 from values.types import SqlType
@@ -63,7 +64,7 @@ class DdlPlan:
 class SelectPlan:
     """A query over user relations (or none).
 
-    ``kind`` is ``constant`` (reads nothing), ``catalog`` (system relations; then ``tree`` is as the user wrote it) or
+    ``kind`` is ``constant`` (reads nothing), ``catalog`` (system relations; then ``system`` says what is asked) or
     ``peek``.  ``tree`` still holds parameters; outputs have distinct names and exactly ``columns``' types.
     """
 
@@ -75,8 +76,11 @@ class SelectPlan:
     params: Mapping[int, SqlType]
     catalog_ts: CatalogTs
     lookup: Lookup | None = None
-    array_params: Mapping[int, int] = field(default_factory=dict)
-    """Of a ``catalog`` query: the oids of parameters that are arrays.  Their values are the text form."""
+    system: SystemQuery | None = None
+    """Of a ``catalog`` query: it with its types.  ``None`` where it reads no relation and is not the system's as a
+    whole: ``tree`` is as the user wrote it then."""
+    system_oids: Mapping[int, int] = field(default_factory=dict)
+    """Of a ``catalog`` query: the oids of parameters whose types no column of a user's has."""
     volatile: bool = False
     """Whether the same parameters on the same rows may give another answer (``now()``, ``random()``)."""
     literals: bool = False
@@ -92,6 +96,15 @@ class SelectPlan:
     columns_read: Columns | None = None
     """The columns of the relations that ``tree`` reads, as they are stored; none of constants.  ``None`` of a
     ``catalog`` query, and where something is known as Spark's text alone."""
+
+    @property
+    def reads_system(self) -> bool:
+        """Whether it reads relations of the system's."""
+        return self.system is not None and bool(self.system.relations)
+
+    def values(self, params: Sequence[object | None]) -> tuple[Sequence[object | None], Mapping[int, SqlType]]:
+        """The values of the parameters in ``tree``, where ``params`` are given, and their types."""
+        return (params, self.params) if self.params else (self.given, self.given_types)
 
     @property
     def peeked(self) -> SelectPlan | None:
@@ -134,9 +147,8 @@ class SelectPlan:
         """The same, as a plan."""
         if self.columns_read is None:
             return None
-        values, types = (params, self.params) if self.params else (self.given, self.given_types)
         try:
-            return bounded(plan_over)(with_params(self.tree, values, types), self.columns_read)
+            return bounded(plan_over)(with_params(self.tree, *self.values(params)), self.columns_read)
         except NotPlanned as why:
             log.info("a query has no plan", extra={"why": str(why)})
             return None

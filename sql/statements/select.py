@@ -23,8 +23,11 @@ from sql.statements.samples import check_alike, shortened
 from sql.statements.sequence_calls import calls_in, check_choices, check_drawn, is_call, of_query
 from sql.statements.sequence_rows import Parted, parted
 from sql.statements.sequence_state import states_read
-from sql.statements.system_zones import check_system_query
 from sql.syntax.query import Query
+from sql.system.parameters import read_as
+from sql.system.queries import typed_query
+from sql.system.types import TEXT, PgType, type_of
+from sql.system.zones import check_zone
 from sql.typing.check_sequences import WHERE
 from sql.views.kept_views import Unplanned, columns_read, inline_views, planned_as
 from trees.budget import bounded
@@ -63,8 +66,7 @@ def historical(plan: SelectPlan) -> SelectPlan:
 def plan_select(
     ast: exp.Expression, image: ImageLike, names: Names, declared: dict[int, SqlType] | None = None
 ) -> SelectPlan:
-    """Plan a query.  A query over system relations (or constants that only the system knows) has kind ``catalog``;
-    its columns and types are decided by whoever answers it."""
+    """Plan a query.  A query over system relations (or constants that only the system knows) has kind ``catalog``."""
     return by_samples(ast, image, names, declared) or _planned(ast, image, names, declared)
 
 
@@ -256,47 +258,26 @@ def _is_system(node: exp.Func) -> bool:
 
 
 def _catalog(ast: exp.Expression, image: ImageLike, names: Names, declared: dict[int, SqlType] | None) -> SelectPlan:
-    inferred: dict[int, SqlType] = {}
-    for parameter in ast.find_all(exp.Parameter):
-        if isinstance(parameter.this, exp.Literal):
-            number = int(parameter.this.this)
-            inferred[number] = inferred.get(number) or _parameter_type(parameter, names)
-    params = {
-        n: (declared or {}).get(n) or inferred.get(n) or SqlType("text") for n in range(1, max(inferred, default=0) + 1)
-    }
-    check_system_query(ast, names, params)
-    arrays = {}
-    for cast in ast.find_all(exp.Cast):
-        if isinstance(cast.this, exp.Parameter) and cast.to.this == exp.DataType.Type.ARRAY and cast.to.expressions:
-            kind = cast.to.expressions[0].this
-            if oid := _ARRAYS.get(kind.name if isinstance(kind, exp.DataType.Type) else ""):
-                arrays[int(cast.this.this.this)] = oid
-    return SelectPlan("catalog", ast, (), (), (), params, CatalogTs(image.upper - 1), array_params=arrays)
+    told = {number: type_of(kind) for number, kind in (declared or {}).items()}
+    system = None
+    try:
+        system = typed_query(ast, image, names, told)
+    except InvalidUsage:
+        if not reads_nothing(ast):
+            raise  # of any other only parts may be the system's to say: what is wrong with it is told once these are
+    params, oids = dict(declared or {}), {}
+    for number, kind in system.params.items() if system is not None else _untold(ast):
+        if number not in params:
+            params[number], oid = read_as(kind)
+            if oid is not None:
+                oids[number] = oid
+    if system is not None:
+        check_zone(system, names)
+    tree = ast if system is None or reads_nothing(ast) else system.tree
+    return SelectPlan("catalog", tree, (), (), (), params, CatalogTs(image.upper - 1), system=system, system_oids=oids)
 
 
-_ARRAYS = {"UINT": 1028, "TEXT": 1009, "VARCHAR": 1009, "NAME": 1009, "INT": 1007, "BIGINT": 1016, "SMALLINT": 1005}
-_CAST = {"OID": "int8", "INT": "int4", "BIGINT": "int8", "SMALLINT": "int2", "BOOLEAN": "bool"}
-_KINDS = {"oid": "int8", "int2": "int4", "int4": "int4", "int8": "int8", "bool": "bool"}
-
-
-def _parameter_type(parameter: exp.Parameter, names: Names) -> SqlType | None:
-    """What an undeclared parameter of a query over system relations is: what it is cast to or compared with."""
-    parent = parameter.parent
-    while isinstance(parent, exp.Paren):
-        parent = parent.parent
-    if isinstance(parent, exp.Cast):
-        kind = parent.to.this
-        word = _CAST.get(kind.name if isinstance(kind, exp.DataType.Type) else str(kind).upper())
-        return SqlType(word) if word else None
-    if isinstance(parent, (exp.Limit, exp.Offset)):
-        return SqlType("int8")
-    if isinstance(parent, (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In)):
-        column = next((each for each in parent.iter_expressions() if isinstance(each, exp.Column)), None)
-        for table in parent.root().find_all(exp.Table) if column is not None else ():
-            schemas = (table.db.lower(),) if table.db else tuple(names.system)
-            for schema in schemas:
-                kinds = names.system.get(schema, {}).get(table.name.lower(), {})
-                if column.name.lower() in kinds:
-                    word = _KINDS.get(kinds[column.name.lower()])
-                    return SqlType(word) if word else None
-    return None
+def _untold(ast: exp.Expression) -> list[tuple[int, PgType]]:
+    """The parameters of what is not typed as a whole: texts, which become what their places want."""
+    numbers = [int(each.this.this) for each in ast.find_all(exp.Parameter) if isinstance(each.this, exp.Literal)]
+    return [(number, TEXT) for number in range(1, max(numbers, default=0) + 1)]

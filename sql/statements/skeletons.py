@@ -133,7 +133,8 @@ def fits(plan: object, written: object) -> bool:
     return (
         isinstance(plan, SelectPlan)
         and isinstance(written, SelectPlan)
-        and plan.kind == written.kind == "peek"
+        and plan.kind == written.kind
+        and (plan.kind == "peek" or plan.reads_system and plan.system.columns == written.system.columns)
         and plan.columns == written.columns
         and _index_of(plan) == _index_of(written)
         and all(kind.name in _READ_ALIKE and not kind.is_array for kind in plan.params.values())

@@ -1,4 +1,4 @@
-"""Asks PostgreSQL what ``adapter/system/typing/signatures.py`` says: ``python -m tests.adapter.system_signatures``.
+"""Asks PostgreSQL what ``sql/system/signatures.py`` says: ``python -m tests.adapter.system_signatures``.
 
 Of its operators and functions those whose types the system's relations have; of the functions, those that the
 in-process engine may be asked for.
@@ -15,10 +15,10 @@ import psycopg
 
 from adapter.duck.functions import FUNCTIONS, TABLE_FUNCTIONS
 from adapter.duck.macros import MACROS
-from adapter.system import typing
+from sql import system
 from tests.differential.postgres import postgres
 
-FILE = Path(typing.__file__).with_name("signatures.py")
+FILE = Path(system.__file__).with_name("signatures.py")
 
 PSEUDO = "record void any anyarray anyelement anynonarray anycompatible anycompatiblearray unknown".split()
 

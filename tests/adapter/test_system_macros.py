@@ -1,4 +1,4 @@
-"""What a macro for one of Postgres's functions gives is what :mod:`adapter.system.typing.signatures` says it gives."""
+"""What a macro for one of Postgres's functions gives is what :mod:`sql.system.signatures` says it gives."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import pytest
 
 from adapter.duck.catalog_relations import CatalogRelations
 from adapter.duck.macros import MACROS, SCALAR_MACROS, helpers_of
-from adapter.system.typing.resolve import BY_NAME, Signature
-from adapter.system.typing.types import ROWS, element_of
+from sql.system.resolve import BY_NAME, Signature
+from sql.system.types import ROWS, element_of
 from tests.sql.doubles import ddl, shop
 
-INTERNAL = {"class_name", "class_oid", "is_visible", "namespace_name", "namespace_oid", "serial_of", "vector_out"}
+INTERNAL = {"class_name", "class_oid", "is_visible", "namespace_name", "namespace_oid", "proc_oid", "serial_of",
+            "vector_out"}
 """Macros that no client calls by these names."""
 
 _INTEGERS = {"TINYINT", "UTINYINT", "SMALLINT", "INTEGER", "BIGINT", "UINTEGER", "HUGEINT", "UBIGINT"}

@@ -11,8 +11,8 @@ from pathlib import Path
 from adapter.duck.functions import AGGREGATES, SCALARS, TABLE_FUNCTIONS, WINDOWS
 from adapter.duck.macros import SCALAR_MACROS, TABLE_MACROS
 from adapter.state.variables import KNOWN
-from adapter.system.typing.resolve import BY_NAME as SYSTEM_FUNCTIONS
 from functions.registry import OF_ARRAYS
+from sql.system.resolve import BY_NAME as SYSTEM_FUNCTIONS
 from sql.typing.check import NAMED as BY_NAME
 from sql.typing.check_functions import KNOWN_ELSEWHERE, NAMED
 from trees.types import shown
@@ -373,7 +373,7 @@ WRITTEN = {"coalesce", "current_date", "greatest", "least", "nullif", "row"}
 def page() -> str:
     """The whole of docs/sql.md."""
     elsewhere = {*KNOWN_ELSEWHERE, *BY_NAME} - NAMED.keys() - {each.name for each in OF_ARRAYS}
-    ours = ("is_", "class_", "namespace_", "serial_", "vector_")
+    ours = ("is_", "class_", "namespace_", "proc_", "serial_", "vector_")
     system = {name for name in SCALAR_MACROS if not name.startswith(ours)}
     return "\n".join(
         [

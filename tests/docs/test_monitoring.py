@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from adapter.system.schemas import SYSTEM
-from adapter.system.typing.types import element_of
 from sql.syntax.parse import parse, split
+from sql.system.types import element_of
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "monitoring.md").read_text()
 

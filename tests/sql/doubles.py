@@ -17,7 +17,7 @@ from sql.syntax.parse import parse
 from tests.objects import made
 
 SYSTEM = {
-    "pg_catalog": {"pg_class": {"oid": "oid"}, "pg_type": {"oid": "oid"}},
+    "pg_catalog": {"pg_class": {"oid": "oid", "relname": "name"}, "pg_type": {"oid": "oid"}},
     "information_schema": {"tables": {}},
     "tm_catalog": {"objects": {}},
 }

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from adapter.system.typing.signatures import FUNCTIONS, OPERATORS
-from adapter.system.typing.types import ROWS, array_of, becomes, by_head, common, element_of, shown
-from adapter.system.typing.types import PgType as T
 from journal.errors import InvalidUsage
+from sql.system.signatures import FUNCTIONS, OPERATORS
+from sql.system.types import ROWS, array_of, becomes, by_head, common, element_of, shown
+from sql.system.types import PgType as T
 from trees.errors import no_function, no_operator
 
 ARGUMENTS_MAX = 100

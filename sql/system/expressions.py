@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from adapter.system.typing import types as t
-from adapter.system.typing.calls import arguments, called, identifier, type_word
-from adapter.system.typing.resolve import function, operator
-from adapter.system.typing.scope import Scope
-from adapter.system.typing.types import PgType
 from journal.errors import InvalidUsage
+from sql.system import types as t
+from sql.system.calls import arguments, called, identifier, type_word
+from sql.system.resolve import function, operator
+from sql.system.scope import Scope
+from sql.system.types import PgType
 from trees.errors import mismatch, no_column, no_function, no_operator, no_schema, unsupported
 from trees.nodes import position, unnest
 
 if TYPE_CHECKING:
-    from adapter.system.typing.queries import Typer
+    from sql.system.queries import Typer
 
 TYPED = "system_type"
 """Where a node keeps its type."""
@@ -77,6 +77,8 @@ def _cast(c: Typer, node: exp.Cast, scope: Scope) -> PgType:
     if got.name != "unknown" and not t.casts(got.name, found.name):
         told = f"cannot cast type {t.shown(got.name)} to {t.shown(found.name)}"
         raise InvalidUsage(told, sqlstate="42846", position=position(node))
+    if isinstance(unnest(node.this), exp.Parameter):
+        c.give(node.this, found.name)
     return found
 
 
@@ -198,14 +200,13 @@ def _between(c: Typer, node: exp.Between, scope: Scope) -> PgType:
 
 def _connector(c: Typer, node: exp.Connector, scope: Scope) -> PgType:
     """A chain of one sign is a loop: it may be as long as it likes."""
-    where, here = type(node).__name__.upper(), node
-    while True:
+    where, chain = type(node).__name__.upper(), [node]
+    while isinstance(chain[-1].this, type(node)):
+        chain.append(chain[-1].this)
+    c.condition(chain[-1], "this", scope, where)
+    for here in reversed(chain):  # from the left: a parameter is what its first place says
         c.condition(here, "expression", scope, where)
-        if not isinstance(here.this, type(node)):
-            break
-        here = here.this
         here.meta[TYPED] = t.BOOL
-    c.condition(here, "this", scope, where)
     return t.BOOL
 
 
@@ -299,6 +300,7 @@ def _bracket(c: Typer, node: exp.Bracket, scope: Scope) -> PgType:
         for part in (each.this, each.expression) if isinstance(each, exp.Slice) else (each,):
             if isinstance(part, exp.Expression):
                 c.visit(part, scope)
+                c.give(part, "text" if array.name == "jsonb" else "int4")
     if array.name == "jsonb":
         return array
     element = t.element_of(array.name)
@@ -370,17 +372,29 @@ def _within(c: Typer, node: exp.WithinGroup, scope: Scope) -> PgType:
     given = [c.visit(each, scope) for each in arguments(node.this)]
     ordered = [each.this for each in node.expression.expressions]
     given += [c.visit(each, scope) for each in ordered]
-    found, _, _ = function(called(node.this), given)
+    found, wanted, _ = function(called(node.this), given)
+    for each, kind in zip([*arguments(node.this), *ordered], wanted, strict=True):
+        c.give(each, kind)
     return found
 
 
 def _escape(c: Typer, node: exp.Escape, scope: Scope) -> PgType:
+    found = c.visit(node.this, scope)
     c.visit(node.expression, scope)
-    return c.visit(node.this, scope)
+    c.give(node.expression, "text")
+    return found
+
+
+def _similar(c: Typer, node: exp.SimilarTo, scope: Scope) -> PgType:
+    for each in (node.this, node.expression):
+        c.visit(each, scope)
+        c.give(each, "text")
+    return t.BOOL
 
 
 def _zone(c: Typer, node: exp.AtTimeZone, scope: Scope) -> PgType:
     found, wanted, _ = function("timezone", [c.visit(node.args["zone"], scope), c.visit(node.this, scope)])
+    c.give(node.args["zone"], wanted[0])
     c.give(node.this, wanted[1])
     return found
 
@@ -397,6 +411,9 @@ def _json(c: Typer, node: exp.Expression, scope: Scope) -> PgType:
     sign = "->>" if isinstance(node, (exp.JSONExtractScalar, exp.JSONBExtractScalar)) else "->"
     if got.name not in ("json", "jsonb"):
         raise no_operator(t.shown(got.name), sign, "unknown", position(node))
+    if isinstance(node.expression, exp.Parameter):
+        c.visit(node.expression, scope)
+        c.give(node.expression, "text")
     return t.TEXT if sign == "->>" else got
 
 
@@ -444,7 +461,8 @@ def _again(node: exp.Func, given: list[exp.Expression]) -> list[exp.Expression]:
 
 RULES: dict[type[exp.Expression], Callable] = {
     exp.Column: _column, exp.Literal: _literal, exp.Cast: _cast, exp.Paren: _same, exp.Collate: _same,
-    exp.Alias: _same, exp.Null: _always("unknown"), exp.Boolean: _always("bool"), exp.Parameter: _always("unknown"),
+    exp.Alias: _same, exp.Null: _always("unknown"), exp.Boolean: _always("bool"),
+    exp.Parameter: lambda c, node, scope: c.parameter(node),
     exp.ByteString: _always("unknown"), exp.Interval: _always("interval"),
     **dict.fromkeys(_SIGNS, _operator), exp.Operator: _operator,
     exp.In: _in, exp.Between: _between, exp.And: _connector, exp.Or: _connector, exp.Not: _not, exp.Is: _is,
@@ -459,5 +477,5 @@ RULES: dict[type[exp.Expression], Callable] = {
     exp.CurrentUser: _always("name"), exp.SessionUser: _always("name"), exp.CurrentCatalog: _always("name"),
     exp.CurrentDatabase: _always("name"), exp.CurrentSchema: _always("name"), exp.CurrentVersion: _always("text"),
     exp.CurrentTimestamp: _always("timestamptz"), exp.CurrentDate: _always("date"),
-    exp.Localtimestamp: _always("timestamp"), exp.SimilarTo: _always("bool"), exp.Uuid: _always("uuid"),
+    exp.Localtimestamp: _always("timestamp"), exp.SimilarTo: _similar, exp.Uuid: _always("uuid"),
 }  # fmt: skip

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from adapter.system.typing.signatures import ASSIGNED, EXPLICIT, IMPLICIT, TYPES
 from journal.errors import InvalidUsage
+from sql.system.signatures import ASSIGNED, EXPLICIT, IMPLICIT, TYPES
 from values.datatypes.registry import DATATYPES
 from values.types import SqlType, no_type, parse_type
 

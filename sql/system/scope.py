@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from adapter.system.typing.types import PgType
 from journal.errors import InvalidUsage
+from sql.system.types import PgType
 from trees.errors import ambiguous, no_column, no_from_entry
 
 Columns = tuple[tuple[str, PgType], ...]
+
+HIDDEN = "tableoid"
+"""What every relation of pg_catalog also has, but ``*`` does not show: the oid of the relation itself."""
 
 
 @dataclass

@@ -1,41 +1,69 @@
 """Names and types of a query over system relations, found from its text alone: no engine is asked.  Pure.
 
 Promises: :func:`typed_query` gives the outputs as Postgres would name and type them, and a tree in which every
-expression that has a type carries it (:func:`~adapter.system.typing.expressions.typed`) and what was untyped is a cast
-to what its place wants.  What Postgres would refuse is refused with its SQLSTATE, as far as the types decide: 42703,
-42P01, 42702, 42883, 42804, 42601.  It does not promise that an engine can run the query, nor does it look at GROUP BY.
+expression that has a type carries it (:func:`~sql.system.expressions.typed`) and what was untyped is a cast
+to what its place wants; a parameter is of the type that its first place gives it, as in Postgres (``parse_param.c``).
+What Postgres would refuse is refused with its SQLSTATE, as far as the types decide: 42703, 42P01, 42702, 42883, 42804,
+42601, 42P08, 42P18.  It does not promise that an engine can run the query, nor does it look at GROUP BY.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from sqlglot import exp
 
-from adapter.system.schemas import HIDDEN, SYSTEM
-from adapter.system.typing import types as t
-from adapter.system.typing.calls import called, identifier, output_name
-from adapter.system.typing.expressions import RULES, TYPED, call
-from adapter.system.typing.scope import Columns, Scope, joined
-from adapter.system.typing.types import PgType
 from journal.errors import InvalidUsage
+from sql.objects.names import ImageLike, Names, SystemRelation, find
+from sql.syntax.statements import Name
+from sql.system import types as t
+from sql.system.calls import called, identifier, output_name
+from sql.system.expressions import RULES, TYPED, call
+from sql.system.scope import HIDDEN, Columns, Scope, joined
+from sql.system.types import PgType
 from trees.errors import mismatch, no_relation, unsupported
-from trees.nodes import position, unnest
-
-Found = Callable[[exp.Table], tuple[str, str] | None]
-"""The schema and name of the system relation that a table means."""
+from trees.nodes import copied, position, unnest
 
 
-def typed_query(tree: exp.Expression, found: Found) -> tuple[exp.Expression, Columns]:
-    """A copy of ``tree`` with its types, and the names and types of its outputs."""
-    holder = exp.Paren(this=tree.copy())
-    columns = Typer(found).query(holder.this, Scope())
-    return holder.this, columns
+@dataclass(frozen=True)
+class SystemQuery:
+    """A query with its types.  ``tree`` still holds parameters (:mod:`sql.system.parameters` puts values there)."""
+
+    tree: exp.Expression
+    columns: Columns
+    params: Mapping[int, PgType]
+    relations: frozenset[tuple[str, str]]
+    """The schemas and names of what it reads."""
+
+
+def typed_query(
+    tree: exp.Expression, image: ImageLike, names: Names, declared: Mapping[int, PgType] | None = None
+) -> SystemQuery:
+    """``tree``, of which a copy is made, with its types; ``declared``: those of parameters that a client has told."""
+    holder = exp.Paren(this=copied(tree))
+    typer = Typer(image, names, declared or {})
+    columns = typer.query(holder.this, Scope())
+    typer.check_parameters(holder.this)
+    return SystemQuery(holder.this, columns, typer.params, frozenset(typer.relations))
+
+
+def system_relation(table: exp.Table, image: ImageLike, names: Names) -> tuple[str, str] | None:
+    """Schema and name of the system relation that ``table`` means; ``None`` where it means none."""
+    name = identifier(table.this)
+    schema = table.db.lower() if table.db else None
+    if schema is None:
+        found = find(image, names, Name((name,)))
+        schema = found.schema if isinstance(found, SystemRelation) else None
+    return (schema, name) if schema is not None and name in names.system.get(schema, ()) else None
 
 
 class Typer:
-    def __init__(self, found: Found) -> None:
-        self._found = found
+    def __init__(self, image: ImageLike, names: Names, declared: Mapping[int, PgType]) -> None:
+        self._image = image
+        self._names = names
+        self.params = dict(declared)
+        self.relations: set[tuple[str, str]] = set()
 
     # Expressions
 
@@ -64,15 +92,49 @@ class Typer:
         raise unsupported("this expression in a query over system relations")
 
     def give(self, node: exp.Expression, wanted: str) -> None:
-        """A literal that has no type becomes ``wanted``, a cast to which it is from then on."""
+        """A literal that has no type becomes ``wanted``, a cast to which it is from then on; a parameter is of that
+        type."""
         inner = unnest(node)
+        if isinstance(inner, exp.Parameter):
+            self._deduce(inner, wanted)
+            return
         if not isinstance(inner, exp.Literal) or not inner.is_string or wanted in _AS_WRITTEN:
             return
         if t.is_textual(wanted) or inner.meta.get(TYPED, t.UNKNOWN) != t.UNKNOWN:
             return
-        made = exp.Cast(this=inner.copy(), to=_written(wanted))
+        made = exp.Cast(this=inner.copy(), to=written(wanted))
         made.meta[TYPED] = PgType(wanted)
         inner.replace(made)
+
+    def parameter(self, node: exp.Parameter) -> PgType:
+        """What the parameter is known to be by now: of no type, until a place says which."""
+        if not isinstance(node.this, exp.Literal):
+            raise unsupported("this expression in a query over system relations", position=position(node))
+        return self.params.get(_number(node), t.UNKNOWN)
+
+    def _deduce(self, node: exp.Parameter, wanted: str) -> None:
+        """42P08 where it was of no type when it was met, and has been given another one since."""
+        if node.meta.get(TYPED) != t.UNKNOWN or wanted in _NO_TYPES:
+            return
+        number = _number(node)
+        known = self.params.setdefault(number, PgType(wanted))
+        if known.name != wanted:
+            raise InvalidUsage(
+                f"inconsistent types deduced for parameter ${number}", sqlstate="42P08", position=position(node),
+                detail=f"{t.shown(known.name)} versus {t.shown(wanted)}",
+            )  # fmt: skip
+        node.meta[TYPED] = known
+
+    def check_parameters(self, tree: exp.Expression) -> None:
+        """42P18 where no place of a parameter says what it is, 42P08 where it was left open before another did."""
+        found = list(tree.find_all(exp.Parameter))
+        for number in range(1, max(map(_number, found), default=0) + 1):
+            if number not in self.params:
+                raise InvalidUsage(f"could not determine data type of parameter ${number}", sqlstate="42P18")
+        for each in found:
+            if each.meta.get(TYPED) == t.UNKNOWN:
+                told = f"could not determine data type of parameter ${_number(each)}"
+                raise InvalidUsage(told, sqlstate="42P08", position=position(each))
 
     def condition(self, node: exp.Expression, key: str, scope: Scope, where: str) -> None:
         """42804 for what is no condition."""
@@ -91,22 +153,23 @@ class Typer:
 
     # Queries
 
-    def query(self, node: exp.Expression, above: Scope) -> Columns:
-        """The outputs of a query, of which none is untyped any more."""
+    def query(self, node: exp.Expression, above: Scope, branch: bool = False) -> Columns:
+        """The outputs of a query, of which none is untyped any more; those of a ``branch`` of a set operation become
+        what the other branches say."""
         node = unnest(node)
         if isinstance(node, exp.Subquery):
             if node.args.get("with_") is None and not node.args.get("joins"):
-                return self.query(node.this, above)
+                return self.query(node.this, above, branch)
         scope = Scope(above)
         self._with(node, scope)
         if isinstance(node, exp.Subquery):
-            return self.query(node.this, scope)
+            return self.query(node.this, scope, branch)
         if isinstance(node, exp.SetOperation):
             return self._set_operation(node, scope)
         if isinstance(node, exp.Values):
             return self._values(node, scope)
         if isinstance(node, exp.Select):
-            return self._select(node, scope)
+            return self._select(node, scope, branch)
         raise unsupported("this query over system relations", position=position(node))
 
     def _with(self, node: exp.Expression, scope: Scope) -> None:
@@ -130,10 +193,10 @@ class Typer:
             here = here.this
         branches.append(here.this)
         branches.reverse()
-        found = self.query(branches[0], scope)
+        found = self.query(branches[0], scope, branch=True)
         raw = [_untyped(branches[0], found)]
         for each in branches[1:]:
-            columns = self.query(each, scope)
+            columns = self.query(each, scope, branch=True)
             if len(columns) != len(found):
                 told = f"each {where} query must have the same number of columns"
                 raise InvalidUsage(told, sqlstate="42601", position=position(each))
@@ -162,14 +225,14 @@ class Typer:
         kinds = [self.alike(column, scope, "VALUES") for column in zip(*rows, strict=True)]
         return tuple((f"column{n}", kind) for n, kind in enumerate(kinds, 1))
 
-    def _select(self, node: exp.Select, scope: Scope) -> Columns:
+    def _select(self, node: exp.Select, scope: Scope, branch: bool) -> Columns:
         self._from(node, scope)
-        for key in ("where", "having"):
-            if node.args.get(key) is not None:
-                self.condition(node.args[key], "this", scope, key.upper())
         outputs: list[tuple[str, PgType]] = []
         for each in list(node.expressions):
             outputs += self._output(each, scope)
+        for key in ("where", "having"):
+            if node.args.get(key) is not None:
+                self.condition(node.args[key], "this", scope, key.upper())
         found = tuple((name, kind if kind.name != "unknown" else t.TEXT) for name, kind in outputs)
         self._group(node, scope, found)
         for named in node.args.get("windows") or ():
@@ -182,6 +245,9 @@ class Typer:
             for each in unnest(distinct.args["on"]).expressions or [unnest(distinct.args["on"])]:
                 self._by_output(each, scope, found)
         self._order(node, scope, found, node.expressions)
+        for each in [] if branch else list(node.expressions):
+            if each.unalias().meta.get(TYPED) == t.UNKNOWN:
+                self.give(each.unalias(), "text")
         return found
 
     def _output(self, each: exp.Expression, scope: Scope) -> Columns:
@@ -212,6 +278,7 @@ class Typer:
         if isinstance(each, exp.Column) and not each.table and identifier(each.this) in {name for name, _ in found}:
             return
         self.visit(each, scope)
+        self.give(each, "text")  # of no type at all, it is a text
 
     def _order(self, node: exp.Expression, scope: Scope, found: Columns, outputs: Sequence[exp.Expression]) -> None:
         order = node.args.get("order")
@@ -222,6 +289,7 @@ class Typer:
             value = part.args.get("expression") or part.args.get("count") if part is not None else None
             if isinstance(value, exp.Expression) and not _is_all(value):
                 self.visit(value, scope)
+                self.give(value, "int8")
 
     # FROM
 
@@ -311,10 +379,11 @@ class Typer:
         if within is not None:
             self._named(node, within, scope, name)
             return
-        found = self._found(node)
+        found = system_relation(node, self._image, self._names)
         if found is None:
             raise no_relation(f"{node.db}.{name}" if node.db else name, position=position(node))
-        columns = tuple((column, PgType(kind)) for column, kind in SYSTEM[found[0]][found[1]].items())
+        columns = tuple((column, PgType(kind)) for column, kind in self._names.system[found[0]][found[1]].items())
+        self.relations.add(found)
         self._named(node, columns, scope, name)
         if found[0] == "pg_catalog":
             scope.hidden = {HIDDEN: PgType("oid")}
@@ -362,13 +431,21 @@ class Typer:
         self._named(node, tuple(columns), scope, "unnest")
 
 
+def _number(node: exp.Parameter) -> int:
+    return int(node.this.this)
+
+
+_NO_TYPES = frozenset("unknown any anyelement anycompatible anynonarray anyarray anycompatiblearray record".split())
+"""What says nothing of a parameter's type."""
+
 _AS_WRITTEN = frozenset("unknown any record char numeric anyarray cstring json jsonb".split())
 """What a literal need not be cast to: the engine reads it as it is."""
 
 
-def _written(name: str) -> exp.DataType:
+def written(name: str) -> exp.DataType:
+    """A type as a cast names it."""
     if name.startswith("_"):
-        return exp.DataType(this=exp.DataType.Type.ARRAY, expressions=[_written(name[1:])], nested=True)
+        return exp.DataType(this=exp.DataType.Type.ARRAY, expressions=[written(name[1:])], nested=True)
     return exp.DataType(this=exp.DataType.Type.USERDEFINED, kind=exp.to_identifier(name))
 
 

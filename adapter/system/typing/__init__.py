@@ -1,1 +1,0 @@
-"""The types of queries over system relations, as Postgres has them."""
