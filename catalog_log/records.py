@@ -15,7 +15,7 @@ from catalog_log.object_records import from_record, to_record, version_of
 from catalog_log.objects import Item
 from schemas import codec
 
-FORMAT_VERSION = 9
+FORMAT_VERSION = 10
 """The catalog format that this code begins new catalogs with.  It lives in the genesis of every catalog and is not the
 code's version: two code versions run side by side as long as both know the catalog's, and each writes what that allows.
 
@@ -28,7 +28,8 @@ Format 6 lets settled rows be in files of a store, and topics be cut below them:
 Format 7 lets the log of segments say which values their columns hold: ``STATISTICS_FROM``.
 Format 8 has connections, and sources that are copied: ``CONNECTIONS_FROM``.
 Format 9 has PRIMARY KEY and UNIQUE (``KEYS_FROM``), keeps history of some relations for longer than of all others
-(``HISTORY_FROM``), and has sinks: ``SINKS_FROM``."""
+(``HISTORY_FROM``), and has sinks: ``SINKS_FROM``.
+Format 10 has sources over load generators: ``GENERATORS_FROM``."""
 
 DEFINITIONS_FROM = 3
 """The first format in which a view is a :class:`~catalog_log.objects.Definition`, not
@@ -60,6 +61,10 @@ HISTORY_FROM = 9
 history for as long as they say: code that knows format 8 alone would merge it."""
 SINKS_FROM = 9
 """The first format in which there may be sinks: code that knows format 8 alone would give their names to others."""
+
+GENERATORS_FROM = 10
+"""The first format in which a source may have a generator and no topic: code that knows format 9 alone cannot decode
+one."""
 
 KNOWN_FORMATS = frozenset(range(1, FORMAT_VERSION + 1))
 """Catalog formats that this code can fold.  Any other in a genesis stops the process."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 
 from adapter.execute.constants import Constants
 from adapter.execute.ddl_commit import Asked, DdlOutcome, DdlQueue
@@ -45,6 +46,7 @@ class DdlStatements:
         not_null: NotNull,
         topic_exists: Callable[[str], bool | None],
         registries: Registries,
+        now_ms: Callable[[], int],
     ) -> None:
         self._queue = queue
         self._catalog = catalog
@@ -54,6 +56,7 @@ class DdlStatements:
         self._not_null = not_null
         self._topic_exists = topic_exists
         self._registries = registries
+        self._now_ms = now_ms
 
     async def run(
         self, session: SessionState, prepared: Prepared, planned: Statement, params: Sequence[object | None]
@@ -92,6 +95,8 @@ class DdlStatements:
                 statement = with_values(statement, dict(zip(trees, given, strict=True)))
         if isinstance(statement, st.CreateSource):
             statement = await self._registries.told(statement, names, session)
+        if isinstance(statement, st.CreateGenerator):  # which starts now, however often it has to be planned
+            statement = replace(statement, now_ms=self._now_ms())
         for sequence_id in counted_on(statement, self._catalog.image, names):  # behind the last value given out
             await self._sequences.give_back(sequence_id)
 

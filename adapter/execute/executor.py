@@ -99,7 +99,7 @@ class TidemarkExecutor:
         not_null = NotNull(self.images, self.plans, self.reads)
         self._ddl = DdlStatements(
             self.ddl, catalog, self.plans, constants, self.sequences, not_null, topic_exists,
-            Registries(self.images, bridge),
+            Registries(self.images, bridge), now_ms,
         )  # fmt: skip
         selects = Selects(self.images, self.plans, constants, self.sequences, self.system, self.reads)
         key_looks, lines = KeyLooks(peeks, self.reads), Lines()

@@ -159,8 +159,8 @@ def _source_status(told: Told) -> Iterable[Row]:
         status = "unknown" if not said or "error" in said else found.get("state", "created")
         # Of all times and processes, since the oracle counts them; the rest is what the controller has seen itself.
         good, bad = source_rows(told.oracle, item)
-        yield {"id": item.id, "name": item.name, "topic": item.topic, "status": status, "error": found.get("error"),
-               "good_rows": good, "bad_rows": bad,
+        yield {"id": item.id, "name": item.name, "topic": item.topic or None, "status": status,
+               "error": found.get("error"), "good_rows": good, "bad_rows": bad,
                "commits": found.get("commits"), "last_ts": told.oracle.last_change(item.id),
                "positions": json.dumps(found["positions"]) if "positions" in found else None,
                "ends": json.dumps(found["ends"]) if found.get("ends") else None,

@@ -16,7 +16,7 @@ def _objects(s: System) -> Rows:
     for schema, item in s.named():
         yield {"id": item.id, "database_name": s.database, "schema_name": schema.name, "name": item.name,
                "kind": item.kind, "cluster_id": cluster_of(item),
-               "topic": item.topic if isinstance(item, Source) else None, "definition": item.create_sql}  # fmt: skip
+               "topic": isinstance(item, Source) and item.topic or None, "definition": item.create_sql}  # fmt: skip
 
 
 def _columns(s: System) -> Rows:
@@ -47,8 +47,8 @@ def _indexes(s: System) -> Rows:
 def _sources(s: System) -> Rows:
     for _, item in s.named():
         if isinstance(item, Source):
-            yield {"id": item.id, "name": item.name, "topic": item.topic, "format": item.format,
-                   "envelope": item.envelope, "errors_id": item.errors_id}  # fmt: skip
+            yield {"id": item.id, "name": item.name, "topic": item.topic or None, "format": item.format,
+                   "envelope": item.envelope, "errors_id": item.errors_id or None}  # fmt: skip
 
 
 def _nodes(s: System) -> Rows:

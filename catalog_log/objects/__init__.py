@@ -11,6 +11,7 @@ from catalog_log.objects.asked import cluster_of, ever, numbered_columns, own_co
 from catalog_log.objects.connection import Connection, Secret
 from catalog_log.objects.definition import Definition, Reference, SparkText
 from catalog_log.objects.errors import ERRORS_COLUMNS, Errors
+from catalog_log.objects.generator import Generator
 from catalog_log.objects.index import PRIMARY, UNIQUE, Index, key_names
 from catalog_log.objects.item import Audience, Column, Item, Maintained, Queried, Relation, numbered
 from catalog_log.objects.materialized_view import MaterializedView
@@ -31,8 +32,7 @@ BY_KIND: Mapping[str, type[Item]] = {each.kind: each for each in KINDS}
 __all__ = [
     "ALWAYS", "BY_DEFAULT", "BY_KIND", "CONNECTION", "ERRORS", "ERRORS_COLUMNS", "INDEX", "KINDS", "MATERIALIZED_VIEW",
     "PRIMARY", "SEQUENCE", "SINK", "SOURCE", "TABLE", "UNIQUE", "VIEW", "Audience", "Column", "Connection",
-    "Definition", "Errors",
-    "Index", "Item", "Maintained", "MaterializedView", "Queried", "Reference", "Relation", "Secret", "Sequence", "Sink",
-    "Source", "SparkText", "Table", "View", "cluster_of", "ever", "key_names", "numbered", "numbered_columns",
-    "own_columns", "places", "view_inputs",
+    "Definition", "Errors", "Generator", "Index", "Item", "Maintained", "MaterializedView", "Queried", "Reference",
+    "Relation", "Secret", "Sequence", "Sink", "Source", "SparkText", "Table", "View", "cluster_of", "ever", "key_names",
+    "numbered", "numbered_columns", "own_columns", "places", "view_inputs",
 ]  # fmt: skip

@@ -43,12 +43,14 @@ from controllers.nodes import register
 from controllers.protocol import Altered, ControllerState, Created, Dropped, Effect
 from controllers.storage.brokers import Brokers, Elsewhere
 from controllers.storage.copied import Copied
+from controllers.storage.generating import Generating
 from controllers.storage.mover import Mover
 from controllers.storage.reconcile import WRITTEN, may_be_written, reconcile
 from controllers.storage.sealer import WAITS, Sealer, Waits, checkpointed
 from controllers.storage.sealing import SEAL_ROWS
 from controllers.storage.sinks import Sinks
 from controllers.storage.source import Source
+from controllers.storage.source_thread import SourceThread
 from controllers.storage.status_server import StatusServer
 from controllers.storage.taking import InPlace, Taking
 from controllers.vacuum import Won, decode_asked, encode_won
@@ -113,7 +115,7 @@ class StorageController:
         self._checkpoint_every = checkpoint_every
         self._incarnation = uuid.uuid4().hex[:12]
         self._state = ControllerState()
-        self._sources: dict[str, Source] = {}
+        self._sources: dict[str, SourceThread] = {}
         self._batches: queue.Queue[Batch | Exception] = queue.Queue(BATCHES_MAX)
         self._checkpointing: threading.Thread | None = None
         self._closing: list[threading.Thread] = []
@@ -312,7 +314,11 @@ class StorageController:
     # -- sources
 
     def _begin_source(self, item: objects.Item) -> None:
-        if isinstance(item, objects.Source) and item.id not in self._sources:
+        if not isinstance(item, objects.Source) or item.id in self._sources:
+            return
+        if item.generator is not None:
+            self._sources[item.id] = Generating(item, self._writer, self._oracle, self._incarnation, self._at_work)
+        else:
             refused = f"topic {item.topic} is Tidemark's own" if self._names.kept(item.topic) else None
             self._sources[item.id] = Source(
                 item, self._brokers_of(item), partial(self._taking, item), self._oracle, self._incarnation,

@@ -20,8 +20,6 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeout
-from dataclasses import dataclass, field
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
@@ -30,9 +28,10 @@ from collection.binding import pin
 from controllers.at_work import AtWork
 from controllers.storage.brokers import Brokers
 from controllers.storage.remap import Prepared, Problem, made_anew, start_positions
+from controllers.storage.source_thread import RUNNING, SourceProblem, SourceStatus, SourceThread
 from controllers.storage.taking import ANSWER_TIMEOUT_S, Polled, Taking
 from journal.clients import discard, reach
-from journal.errors import TidemarkError, Unavailable
+from journal.errors import Unavailable
 from journal.lasting import QUIET_S, forsaken
 from oracle.client import Oracle, wall_clock_ms
 from oracle.model import CommitPart
@@ -61,57 +60,13 @@ FIRST_S = 5.0
 """How long the first records of a source may take where there are some: what aborted transactions left is none."""
 
 METADATA_TIMEOUT_S = 5.0
-BACKOFF_FIRST_S = 0.25
-BACKOFF_MAX_S = 10.0
-
 _MISSING = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
-
-STARTING, RUNNING, WAITING, FAILED, STOPPED = "starting", "running", "waiting", "failed", "stopped"
-
 
 __all__ = ["Source", "SourceProblem", "SourceStatus"]
 
 
-class SourceProblem(Exception):
-    """Why this source cannot go on now."""
-
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(problem.message)
-        self.problem = problem
-
-
-@dataclass
-class SourceStatus:
-    """What a person is told of a source."""
-
-    id: str
-    name: str
-    topic: str
-    state: str = STARTING
-    error: str | None = None
-    good_rows: int = 0
-    """Rows bound by this process (those of all times are in the bindings)."""
-    bad_rows: int = 0
-    commits: int = 0
-    last_ts: int | None = None
-    positions: dict[int, int] = field(default_factory=dict)
-    """Bound up to here, of each partition."""
-    ends: dict[int, int] = field(default_factory=dict)
-    """The topic's ends, as last heard from the brokers."""
-    behind: int | None = None
-    """Records between the two; ``None`` where nobody knows: the topic is away, or another one."""
-    caught_up_ms: int | None = None
-    """When nothing was unread last, by this process's clock; before that, when anything was bound last."""
-
-    def told(self, now_ms: int) -> dict[str, object]:
-        """All of it as JSON has it, with ``lag_ms``: for how long there has been something unread."""
-        unread = self.behind != 0
-        lag_ms = max(0, now_ms - self.caught_up_ms) if unread and self.caught_up_ms is not None else None
-        return {**vars(self), "lag_ms": lag_ms if unread else 0}
-
-
-class Source:
-    """A thread per source: one slow topic keeps nobody waiting.  ``stop`` it, then ``join`` it."""
+class Source(SourceThread):
+    """A topic that is read."""
 
     def __init__(
         self, item: SourceItem, brokers: Callable[[], Brokers], taking: Callable[[], Taking], oracle: Oracle,
@@ -119,8 +74,7 @@ class Source:
     ) -> None:  # fmt: skip
         """``brokers``: those it reads from, asked anew whenever it begins; ``taking``: what it does with what it reads;
         ``refused`` says why nothing may be read for it, whatever its topic holds."""
-        self.item = item
-        self.status = SourceStatus(item.id, item.name, item.topic)
+        super().__init__(item, oracle, incarnation, at_work)
         self._of_brokers = brokers
         self._of_taking = taking
         self._brokers: Brokers
@@ -136,55 +90,14 @@ class Source:
         """Of the topic that is being read."""
         self._moved = threading.Event()
         """Set when most brokers name another leader of the topic, or the consumer hears of none any more."""
-        self._oracle = oracle
-        self._incarnation = incarnation
-        self._at_work = at_work
-        self._attempts = 0
-        self.begun = 0
-        """How often it began to read, or tried to."""
         self._final = None if refused is None else Problem(refused, final=True)
         self._committed_at = 0.0
-        self._backoff_s = BACKOFF_FIRST_S
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"source-{item.id}", daemon=True)
-        self._thread.start()
+        self.begin()
 
-    def stop(self) -> None:
-        """Begin to stop.  Returns at once."""
-        self._stopped.set()
-
-    def join(self) -> None:
-        """Wait until nothing of this source is under way any more."""
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._stopped.is_set():
-            try:
-                self._ingest()
-            except SourceProblem as error:
-                self._final = error.problem if error.problem.final else None
-                self._trouble(WAITING if error.problem.missing else FAILED, error.problem.message)
-            except TidemarkError as error:
-                self._trouble(FAILED, f"{error.message} ({error.detail})" if error.detail else error.message)
-            except (KafkaException, FutureTimeout) as error:
-                self._trouble(FAILED, str(error))
-            except Exception as error:  # a mistake of ours must not end other sources, nor be silent
-                log.exception("source failed", extra={"source": self.item.id})
-                self._trouble(FAILED, f"internal error: {error!r}")
-            if not self._stopped.is_set():
-                self._stopped.wait(self._backoff_s)
-                self._backoff_s = min(2 * self._backoff_s, BACKOFF_MAX_S)
+    def _ended(self) -> None:
         self._unfollow()
         if self._taking is not None:
             self._taking.close()
-        self.status.state = STOPPED
-
-    def _trouble(self, state: str, error: str) -> None:
-        if (self.status.state, self.status.error) != (state, error):
-            log.warning("source cannot go on", extra={"source": self.item.id, "state": state, "reason": error})
-        self.status.state, self.status.error = state, error
-        if state == WAITING:
-            self.status.ends, self.status.behind = {}, None
 
     def _measure(self, consumer: Consumer, positions: dict[int, int]) -> None:
         """How far the topic goes beyond what is bound, as the fetches tell: no request of its own."""
@@ -213,12 +126,6 @@ class Source:
 
     def _ingest(self) -> None:
         """Read, judge and bind until stopped or until something is wrong."""
-        self.begun += 1
-        if self._final is not None:
-            raise SourceProblem(self._final)
-        refused = self._at_work.refused(self.item.id)
-        if refused is not None:
-            raise refused
         self._moved.clear()
         self._meet()
         if self._taking is None:
@@ -283,9 +190,7 @@ class Source:
     def _judged(self, polled: Polled, positions: dict[int, int]) -> tuple[Prepared, CommitPart]:
         asked = self._brokers.ids.ask([self.status.topic])  # after the fetch, and answered while we judge
         assert self._taking is not None, "it has begun"
-        self._attempts += 1
-        attempt = f"{self._incarnation}/{self.item.id}/{self._attempts}"
-        prepared, part = self._taking.part(polled, positions, pin(self._topic_id), attempt)
+        prepared, part = self._taking.part(polled, positions, pin(self._topic_id), self._attempt())
         self._check_id(asked()[self.status.topic])
         return prepared, part
 
@@ -398,15 +303,9 @@ class Source:
                                     f"offset {positions[partition]}"))  # fmt: skip
 
     def _await_commit(self, commit: Future, prepared: Prepared) -> None:
-        """Wait for the commit.  Raises where it did not happen, or nobody knows: then we begin anew, by a barrier."""
-        self.status.last_ts = commit.result(ANSWER_TIMEOUT_S)
+        super()._await_commit(commit, prepared)
         assert self._taking is not None, "it has begun"
         self._taking.bound()
-        self._backoff_s = BACKOFF_FIRST_S
-        self.status.commits += 1
-        self.status.good_rows += prepared.good_count
-        self.status.bad_rows += len(prepared.bad)
-        self.status.positions = dict(prepared.positions)
 
     def _look_again(self, consumer: Consumer, positions: dict[int, int]) -> None:
         """Take on partitions that were added."""

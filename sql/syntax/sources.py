@@ -24,6 +24,7 @@ from journal.errors import InvalidUsage
 from sql.syntax.clustering import HowStored, read_how_stored
 from sql.syntax.column_defs import ColumnDef, column_list
 from sql.syntax.cursor import Cursor
+from sql.syntax.generators import CreateGenerator, read_generator
 from sql.syntax.statement import DDL, Name
 from trees.errors import unsupported
 
@@ -84,9 +85,11 @@ class CreateSource(DDL):
         return self.value.kind
 
     @classmethod
-    def read(cls, c: Cursor, text: str) -> CreateSource:
+    def read(cls, c: Cursor, text: str) -> CreateSource | CreateGenerator:
         exists = c.take("if", "not", "exists")
         name = c.name()
+        if c.take("from", "load", "generator"):
+            return read_generator(c, text, name, exists)
         listed = c.word() == "("
         columns = column_list(c) if listed else ()
         if listed and not columns:
@@ -96,6 +99,9 @@ class CreateSource(DDL):
                 raise unsupported("DEFAULT in a source's column list")
             if column.serial or column.identity is not None:
                 raise unsupported("a column that counts in a source's column list", hint="a source has what is sent")
+        if listed and c.word() == "from" and c.word(1) == "load":
+            told = "a load generator has columns of its own"
+            raise InvalidUsage(told, sqlstate="42601", position=c.position, hint="leave the list of columns out")
         c.expect("from", "kafka")
         if c.word() == "broker":
             raise unsupported("KAFKA BROKER", "CREATE CONNECTION … TO KAFKA (…), then FROM KAFKA CONNECTION …",

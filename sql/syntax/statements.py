@@ -62,6 +62,7 @@ from sql.syntax.create import (
 )
 from sql.syntax.cursor import Cursor
 from sql.syntax.drop import Comment, Drop
+from sql.syntax.generators import CreateGenerator
 from sql.syntax.query import Insert, Query
 from sql.syntax.retention import AlterHistory, read_alter_history
 from sql.syntax.sequences import AlterSequence, CreateSequence
@@ -110,11 +111,11 @@ __all__ = [
     "ALTERED", "CREATED", "DDL", "KIND_WORDS", "PLANNED", "WRITES", "AddColumn", "AddIdentity", "AlterCluster",
     "AlterClustering", "AlterColumns", "AlterHistory", "AlterSequence", "Begin", "Change", "CloseCursors",
     "ClusterSetting", "ColumnAction", "ColumnDef", "Comment", "Commit", "Control", "Copy", "CopyFrom", "CopyOptions",
-    "CopyTo", "CreateConnection", "CreateIndex", "CreateSchema", "CreateSequence", "CreateSink", "CreateSource",
-    "CreateTable", "CreateView", "Deallocate", "Delete", "Discard", "Drop", "DropColumn", "DropConstraint",
-    "DropIdentity", "DropNotNull", "Empty", "Explain", "Fetched", "FormatSpec", "Insert", "Kind", "Name", "Query",
-    "Release", "Rename", "RenameColumn", "RenameSchema", "ResetAll", "ResetSource", "Rollback", "RollbackTo",
-    "Savepoint", "SetDefault", "SetIdentity", "SetNotNull", "SetSchema", "SetTransaction", "SetVariable", "ShowCreate",
-    "ShowObjects", "ShowVariable", "Statement", "Truncate", "Unlisten", "Unmark", "Update", "Upkeep", "Vacuum",
-    "ValidateConnection",
+    "CopyTo", "CreateConnection", "CreateGenerator", "CreateIndex", "CreateSchema", "CreateSequence", "CreateSink",
+    "CreateSource", "CreateTable", "CreateView", "Deallocate", "Delete", "Discard", "Drop", "DropColumn",
+    "DropConstraint", "DropIdentity", "DropNotNull", "Empty", "Explain", "Fetched", "FormatSpec", "Insert", "Kind",
+    "Name", "Query", "Release", "Rename", "RenameColumn", "RenameSchema", "ResetAll", "ResetSource", "Rollback",
+    "RollbackTo", "Savepoint", "SetDefault", "SetIdentity", "SetNotNull", "SetSchema", "SetTransaction", "SetVariable",
+    "ShowCreate", "ShowObjects", "ShowVariable", "Statement", "Truncate", "Unlisten", "Unmark", "Update", "Upkeep",
+    "Vacuum", "ValidateConnection",
 ]  # fmt: skip

@@ -41,6 +41,7 @@ another meaning. This page is made from the tables in the code (`tests/docs/test
 | `CREATE SEQUENCE`, `ALTER SEQUENCE … [RE]START`, `INCREMENT`… | `nextval` and its kin draw values: below |
 | `CREATE SCHEMA`, `TABLE`, `VIEW`, `MATERIALIZED VIEW`, `INDEX` | each one record in the catalog; `IF NOT EXISTS` |
 | `CREATE SOURCE … FROM KAFKA …` | a topic's rows; what does not fit is in `…_errors`: below |
+| `CREATE SOURCE … FROM LOAD GENERATOR …` | rows that are made up: [generators.md](generators.md) |
 | `CREATE CONNECTION … TO KAFKA (…)`, `… TO CONFLUENT SCHEMA REGISTRY (…)` | where a system outside is: below |
 | `CREATE SINK … FROM … INTO KAFKA (…) FORMAT JSON ENVELOPE …` | what a table or a view becomes, on a topic: below |
 | `ALTER TABLE … ADD`, `DROP`, `RENAME COLUMN`, `ALTER COLUMN` | no row is written anew; not `TYPE`: below |
@@ -272,6 +273,9 @@ connection nor registry. It needs catalog format 8.
 
 The storage controller reads topics and asks registries for the schemas of messages; the adapter that runs `CREATE
 SOURCE` asks for the newest one. So both processes have the secrets of these connections in their places.
+
+`CREATE SOURCE s FROM LOAD GENERATOR COUNTER | KEY VALUE | AUCTION | NEXMARK [(option …)]` reads nothing and makes up
+its rows: [generators.md](generators.md) has the options. It needs catalog format 10.
 
 ### Sinks
 

@@ -121,7 +121,7 @@ def of_registry(registry: SchemaRegistry) -> Connection:
 def test_a_topic_elsewhere_is_copied_as_whom_its_connection_says(world: Copying, both_doors, monkeypatch) -> None:
     monkeypatch.setattr("controllers.storage.source.METADATA_TIMEOUT_S", 1.0)
     monkeypatch.setattr("controllers.storage.source.LOOK_AGAIN_S", 0.3)
-    monkeypatch.setattr("controllers.storage.source.BACKOFF_MAX_S", 0.5)
+    monkeypatch.setattr("controllers.storage.source_thread.BACKOFF_MAX_S", 0.5)
     monkeypatch.setenv("TIDEMARK_SECRET_KAFKA", "hunter3")
     world.connect(sasl(both_doors[1], "TIDEMARK_SECRET_KAFKA"))
     world.make_topic("lines", 2)
@@ -157,7 +157,7 @@ def replace_id(source: Source, item_id: str) -> Errors:
 
 
 def test_avro_by_a_registry_that_goes_and_comes(world: Copying, registry, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("controllers.storage.source.BACKOFF_MAX_S", 0.3)
+    monkeypatch.setattr("controllers.storage.source_thread.BACKOFF_MAX_S", 0.3)
     world.connect(of_registry(registry))
     world.make_topic("people", 2)
     keys, values, older = (registry.register(s, v) for s, v in

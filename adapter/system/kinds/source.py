@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from adapter.system.kinds.kind import KindRows, column_lines, with_options
 from catalog_log import model
-from catalog_log.objects import Source
-from catalog_log.objects.reading import AVRO, BOTH, CSV, KEY, METADATA, VALUE, Format, Reading
+from catalog_log.objects import Generator, Source
+from catalog_log.objects.reading import AVRO, BOTH, CSV, KEY, METADATA, UPSERT, VALUE, Format, Reading
+from collection.generators import key_value, nexmark
+from collection.generators.kinds import KINDS, MOMENT
 from collection.messages.formats import is_record
 from sql.objects.identifiers import quoted
 from sql.objects.names import ImageLike
+from sql.syntax.generators import BATCH, ROUNDS
+from values.time.intervals import Interval, show_interval
 
 
 def _created(item: Source, name: str, image: ImageLike) -> str:
     reading = item.reading
+    if item.generator is not None:
+        return _generated(item, item.generator, name) + with_options(item, image)
     if reading is None:
         columns = column_lines(item, image)
         made = f"CREATE SOURCE {name} (\n{columns}\n)\nFROM KAFKA TOPIC {_text(item.topic)} FORMAT JSON ENVELOPE NONE"
@@ -64,6 +70,44 @@ def _included(item: Source, reading: Reading) -> list[str]:
     return found
 
 
+def _generated(item: Source, generator: Generator, name: str) -> str:
+    """With all that is kept of it which later code might take for granted otherwise."""
+    kind = KINDS[generator.kind]
+    said = dict(generator.options)
+    options = [f"TABLE {quoted(generator.table)}"] if generator.table else []
+    options += [
+        f"{option.upper()} {said[option] // 1000 if each.kind == MOMENT else said[option]}"
+        for option, each in kind.options.items()
+        if said[option] != each.default or option == nexmark.EVENT_RATE
+    ]
+    together = each_tick = 1
+    if generator.kind == "key value":
+        options += [f"SNAPSHOT ROUNDS {said[ROUNDS]}", f"BATCH SIZE {said[BATCH]}"]
+        together = said[ROUNDS] * said[key_value.KEYS]
+        each_tick = said[BATCH] * said[key_value.PARTITIONS]
+        if not generator.together:
+            options.append("TRANSACTIONAL SNAPSHOT false")
+    if not generator.events:
+        options.append("AS FAST AS POSSIBLE")
+    elif generator.events == each_tick:
+        options.append(f"TICK INTERVAL {_text(show_interval(Interval(0, 0, generator.micros)))}")
+    else:
+        options.append(f"RATE {generator.events}")
+    if generator.first and generator.table not in kind.fixed and not (
+        generator.kind == "key value" and generator.first <= together
+    ):
+        options.append(f"AS OF {generator.first}")
+    if generator.ends:
+        options.append(f"EVENTS {generator.bound}")
+    options.append(f"START TIMESTAMP {generator.start_ms}")
+    lines = [f"CREATE SOURCE {name}", f"FROM LOAD GENERATOR {generator.kind.upper()} ({', '.join(options)})"]
+    if said.get(key_value.OFFSET):
+        lines.append(f"INCLUDE OFFSET AS {quoted(item.columns[-1].name)}")
+    if item.envelope == UPSERT:
+        lines.append("ENVELOPE UPSERT")
+    return "\n".join(lines)
+
+
 def _full_name(item_id: str, image: ImageLike) -> str:
     item = image.item(item_id)
     assert item is not None, f"{item_id} went before what depends on it"
@@ -75,4 +119,4 @@ def _text(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-ROWS = KindRows("r", _created, listed=lambda item, image: (item.topic, item.format))
+ROWS = KindRows("r", _created, listed=lambda item, image: (item.topic or None, item.format))

@@ -1,0 +1,86 @@
+"""The load generators there are: their relations, their options, and what makes their events.  Pure tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from catalog_log.objects import Column, Generator
+from collection.generators import auction, counter, key_value, nexmark
+from collection.generators.auction import AuctionHouse
+from collection.generators.core import Core
+from collection.generators.counter import Counter
+from collection.generators.key_value import KeyValue
+from collection.generators.nexmark import Nexmark
+
+SECOND_US = 1_000_000
+
+BASE_TIME_US = 1_436_918_400 * SECOND_US
+"""2015-07-15 00:00:00 UTC: where Beam's events begin, and so those of every run of it."""
+
+NUMBER, MOMENT, TRUTH = "number", "moment", "truth"
+
+
+@dataclass(frozen=True)
+class Option:
+    """``default``: ``None`` where it must be said.  Numbers are from ``least`` to ``most``."""
+
+    default: int | None
+    least: int = 0
+    most: int = 2**31 - 1
+    kind: str = NUMBER
+
+
+SEED = Option(0, 0, 2**63 - 1)
+BASE_TIME = Option(BASE_TIME_US, kind=MOMENT)
+_SIZE_MAX = 100_000
+"""Of an event of Nexmark: some 160 of them are made at once then."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """``tables``: columns by relation; one of no name where there is one alone.  ``events`` in ``micros`` are its pace
+    where none is said."""
+
+    tables: Mapping[str, tuple[Column, ...]]
+    options: Mapping[str, Option]
+    made: Callable[[Generator], Core]
+    events: int = 1
+    micros: int = SECOND_US
+    fixed: Mapping[str, int] = field(default_factory=dict)
+    """Of relations that are there from the start: how many events they have."""
+
+
+KINDS: Mapping[str, Kind] = {
+    "counter": Kind(
+        {"": counter.COLUMNS}, {counter.CARDINALITY: Option(0, 1, 2**63 - 1)}, Counter,
+    ),
+    "key value": Kind(
+        {"": key_value.COLUMNS},
+        {
+            key_value.KEYS: Option(None, 1, 10**9), key_value.PARTITIONS: Option(1, 1, 10**9),
+            key_value.VALUE_SIZE: Option(16, 0, 1 << 20), key_value.SEED: SEED,
+        },
+        KeyValue,
+    ),
+    "auction": Kind(
+        auction.TABLES, {auction.SEED: SEED, auction.BASE_TIME: BASE_TIME}, AuctionHouse, fixed=auction.FIXED,
+    ),
+    "nexmark": Kind(
+        nexmark.TABLES,
+        {
+            nexmark.SEED: SEED, nexmark.BASE_TIME: BASE_TIME, nexmark.EVENT_RATE: Option(10_000, 1, SECOND_US),
+            nexmark.ACTIVE_PEOPLE: Option(1_000, 1, 10**9), nexmark.IN_FLIGHT: Option(100, 1, 10**6),
+            nexmark.HOT_AUCTIONS: Option(2, 1), nexmark.HOT_SELLERS: Option(4, 1), nexmark.HOT_BIDDERS: Option(4, 1),
+            nexmark.SIZES[nexmark.PERSON]: Option(200, 0, _SIZE_MAX),
+            nexmark.SIZES[nexmark.AUCTION]: Option(500, 0, _SIZE_MAX),
+            nexmark.SIZES[nexmark.BID]: Option(100, 0, _SIZE_MAX), nexmark.GROUP: Option(1, 1, 10**6),
+        },
+        Nexmark, events=10_000,
+    ),
+}  # fmt: skip
+
+
+def core_of(generator: Generator) -> Core:
+    """What makes the events of ``generator``.  Raises ``LookupError`` for one that this code does not know."""
+    return KINDS[generator.kind].made(generator)

@@ -1,0 +1,173 @@
+"""A source over a load generator: makes the events that are due and binds them, for as long as the source lives.
+
+Promises: the rows of each event are bound exactly once, whatever dies when: the number of the next event is kept
+nowhere but in the bindings themselves, under the source's *progress*, which is contiguous and in the same part of a
+commit as the rows.  So two controllers bind nothing twice, and what is missed while none is there is made up for.  The
+rows are a function of the event's number alone (:mod:`collection.generators`), and how many are due one of the clock
+(:mod:`collection.generators.pacing`).
+
+The next events are made while the commit of the last is under way, but at most one commit is; so a source that goes as
+fast as it can keeps nobody's log full.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from itertools import pairwise
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from catalog_log.objects import Generator
+from catalog_log.objects import Source as SourceItem
+from catalog_log.objects.generator import FORMAT
+from collection.binding import Binding, Run, joined
+from collection.columns import DIFF
+from collection.generators.core import Core
+from collection.generators.kinds import core_of
+from collection.generators.pacing import batch, due, due_ms
+from collection.writer import CollectionWriter
+from controllers.at_work import AtWork
+from controllers.storage.remap import Prepared
+from controllers.storage.source_thread import FINISHED, RUNNING, SourceThread
+from controllers.storage.taking import ANSWER_TIMEOUT_S
+from oracle.client import Oracle, wall_clock_ms
+from oracle.model import CommitPart
+
+log = logging.getLogger(__name__)
+
+COMMIT_EVERY_S = 0.1
+"""Between the commits of a source that keeps up: ten records a second for everybody to fold, and rows are at most so
+much later than they are due."""
+
+NOTHING_EVERY_S = 1.0
+"""Between commits that bind progress alone: of fifty events of Nexmark one is a person."""
+
+LOOK_S = 1.0
+"""How long it waits at most until it looks at the clock again, which may have been set."""
+
+
+class Generating(SourceThread):
+    def __init__(
+        self, item: SourceItem, writer: CollectionWriter, oracle: Oracle, incarnation: str, at_work: AtWork,
+        now_ms: Callable[[], int] = wall_clock_ms,
+    ) -> None:  # fmt: skip
+        super().__init__(item, oracle, incarnation, at_work)
+        assert item.generator is not None, f"{item.id} has no generator"
+        self._generator: Generator = item.generator
+        self._core: Core
+        self._writer = writer
+        self._now_ms = now_ms
+        self.begin()
+
+    def _ingest(self) -> None:
+        self._core = core_of(self._generator)
+        state = self._oracle.barrier().result(ANSWER_TIMEOUT_S)
+        at = state.bindings(self.item.progress_id).end(FORMAT, 0) or 0
+        status = self.status
+        status.positions = {0: at}
+        if status.caught_up_ms is None:
+            status.caught_up_ms = state.last_change(self.item.id)
+        # What comes first may be what ended the process that made it last; it is bound before more is made.
+        with self._at_work.on([self.item.id]):
+            status.state, status.error = RUNNING, None
+            log.info("source runs", extra={"source": self.item.id, "event": at})
+            at = self._go_on(at, first=True)
+        self._go_on(at, first=False)
+
+    def _go_on(self, at: int, first: bool) -> int:
+        """Bind what comes from event ``at`` on, until stopped or, where it is the ``first``, until something was bound
+        or there is nothing yet.  Where it goes on."""
+        under_way: tuple[Future[int], Prepared, int, int] | None = None
+        committed_s = time.monotonic()
+        try:
+            while not self._stopped.is_set():
+                now_ms = self._now_ms()
+                due_now = due(self._generator, now_ms)
+                upper = batch(self._generator, at, due_now, self._core.batch)
+                made = self._made(at, upper, whole=time.monotonic() >= committed_s + NOTHING_EVERY_S)
+                if made is not None:
+                    if under_way is not None:
+                        self._bound(*under_way)
+                        under_way = None
+                    prepared, part = made
+                    under_way = self._oracle.commit(part), prepared, due_now, now_ms
+                    committed_s = time.monotonic()
+                    at = upper
+                    if first:
+                        break
+                    if due_now - at < self._core.batch:
+                        self._stopped.wait(COMMIT_EVERY_S)
+                    continue
+                if under_way is not None:
+                    last, under_way = under_way, None
+                    self._bound(*last)
+                self._see(at, due_now, now_ms)
+                if first:
+                    break
+                self._wait(max(at, upper))
+            if under_way is not None:
+                last, under_way = under_way, None
+                self._bound(*last)
+            return at
+        finally:
+            if under_way is not None:
+                # It failed or will be found in the bindings when we begin anew.
+                under_way[0].exception(ANSWER_TIMEOUT_S)
+
+    def _ended(self) -> None:
+        """It holds nothing."""
+
+    def _wait(self, number: int) -> None:
+        """Until event ``number`` is due, or the clock is to be looked at again; for ever where there is none."""
+        if number >= self._generator.bound:
+            self.status.state = FINISHED
+            self._stopped.wait()
+            return
+        left_s = (due_ms(self._generator, number) - self._now_ms()) / 1000
+        self._stopped.wait(min(max(left_s, COMMIT_EVERY_S), LOOK_S))
+
+    def _made(self, lower: int, upper: int, whole: bool) -> tuple[Prepared, CommitPart] | None:
+        """The events ``[lower, upper)``, written, and what binds them; ``None`` where they are not to be bound now:
+        there are none, or no rows of them and it is not yet time to say that (``whole``)."""
+        if upper <= lower:
+            return None
+        attempt = self._attempt()
+        runs: list[Run] = []
+        rows = 0
+        # More than one where all of a snapshot is to be visible at once.
+        places = [*range(lower, upper, self._core.batch), upper]
+        for low, high in pairwise(places):
+            changes = self._core.changes(low, high)
+            if changes.num_rows:
+                written = self._writer.write(self.item.id, self.item.stored, self._as_stored(changes), attempt)
+                runs += written.result(ANSWER_TIMEOUT_S)
+                rows += pc.sum(pc.greater(changes.column(DIFF), 0)).as_py()
+            if self._stopped.is_set() and high < upper:
+                return None
+        if not runs and not whole and upper < self._generator.bound and upper - lower < self._core.batch:
+            return None
+        run = Run(FORMAT, 0, lower, upper, "", rows)
+        progress = Binding(self.item.progress_id, run, contiguous=True)
+        bindings = (progress, *(Binding(self.item.id, each) for each in joined(runs)))
+        return Prepared((run,), (), rows, {0: upper}), CommitPart(attempt, bindings)
+
+    def _as_stored(self, changes: pa.Table) -> pa.Table:
+        """By the names that the columns of the source are kept by."""
+        return changes.rename_columns([*(column.name for column in self.item.stored), DIFF])
+
+    def _bound(self, commit: Future[int], prepared: Prepared, due_now: int, now_ms: int) -> None:
+        self._await_commit(commit, prepared)
+        self._see(prepared.positions[0], due_now, now_ms)
+
+    def _see(self, at: int, due_now: int, now_ms: int) -> None:
+        """How far it is: it was to have ``due_now`` at ``now_ms``."""
+        status, generator = self.status, self._generator
+        if not generator.events and not generator.ends:
+            return  # there is no saying how far behind it is
+        status.ends, status.behind = {0: due_now}, max(0, due_now - at)
+        if not status.behind:
+            status.caught_up_ms = now_ms
