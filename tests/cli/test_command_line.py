@@ -76,26 +76,32 @@ def test_tables_look_as_in_psql() -> None:
     assert format_table(["n", "name"], [(1, "a"), (None, "bc")]) == " n | name\n---+------\n 1 | a\n   | bc"
 
 
+MAIN = "import sys\nprint(sys.argv[1:], sys.prefix, sys.dont_write_bytecode, sys.pycache_prefix)\nsys.exit(7)\n"
+
+
 def checkout(tmp_path: Path, lock: str) -> Path:
     """A copy of the launcher with a lock file of its own and a command line that prints its arguments."""
     (tmp_path / "tidemark").write_bytes((ROOT / "tidemark").read_bytes())
     (tmp_path / "requirements.lock").write_text(lock)
     (tmp_path / "cli").mkdir()
     (tmp_path / "cli" / "__init__.py").touch()
-    (tmp_path / "cli" / "__main__.py").write_text("import sys\nprint(sys.argv[1:], sys.prefix)\nsys.exit(7)\n")
+    (tmp_path / "cli" / "__main__.py").write_text(MAIN)
     return tmp_path / "tidemark"
 
 
 def run_launcher(script: Path, **env: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, **env}
+    bytecode = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": ""}
+    environment = {**os.environ, **bytecode, **env}
     return subprocess.run([sys.executable, str(script), "up", "-x"], env=environment, capture_output=True, text=True)
 
 
 @pytest.mark.slow
 def test_the_launcher_makes_its_environment_once_and_hands_over(tmp_path: Path) -> None:
     script = checkout(tmp_path, "# nothing\n")
-    first = run_launcher(script)
+    first = run_launcher(script, PYTHONDONTWRITEBYTECODE="1")
     assert (first.returncode, "ready after" in first.stderr) == (7, True), first.stderr
+    assert first.stdout.split()[-2:] == ["False", str(tmp_path / ".tidemark" / "pycache")]
+    assert not (tmp_path / "cli" / "__pycache__").exists(), "nothing is beside the sources"
     assert first.stdout.startswith("['up', '-x']") and str(tmp_path) in first.stdout
     second = run_launcher(script)
     assert (second.returncode, second.stderr) == (7, "")
