@@ -64,6 +64,7 @@ from judge.simulation.clock import MS, S
 from judge.simulation.kafka import Topic
 from judge.simulation.process import Process
 from judge.simulation.sources import SimSource
+from oracle.bindings import BoundRuns
 from oracle.errors import SnapshotTooOld, StaleEpoch
 from oracle.views_records import ViewCommit
 from subscribers.sender import CommandSender
@@ -550,7 +551,7 @@ class Output:
 
 
 class Kept:
-    """The changes of a table or a source, by when they became visible, from ``since`` to ``through``."""
+    """The changes of a collection, by when they became visible, from ``since`` to ``through``."""
 
     def __init__(self, since: int) -> None:
         self.since, self.through = since, 0
@@ -570,16 +571,22 @@ class Kept:
 
     def at(self, ts: int) -> list[tuple] | None:
         """The rows at ``ts``; ``None`` where one of them is there less than no times."""
-        end = bisect_right(self._times, ts)
         if self._grows:
+            end = bisect_right(self._times, ts)
             return self._rows if end == len(self._rows) else self._rows[:end]
+        bag = self.counts(ts)
+        return None if any(count < 0 for count in bag.values()) else list(bag.elements())
+
+    def counts(self, ts: int) -> Counter:
+        """How often each row is there at ``ts``, which may be less than no times."""
+        end = bisect_right(self._times, ts)
         done, bag = self._bag
         if end < done:
             done, bag = 0, Counter()
         for diff, row in zip(self._diffs[done:end], self._rows[done:end], strict=True):
             bag[row] += diff
         self._bag = end, bag
-        return None if any(count < 0 for count in bag.values()) else list(bag.elements())
+        return bag
 
 
 class SimFeed(Feed):
@@ -614,25 +621,30 @@ class Contents:
     def at(self, object_id: str, frontiers: Frontiers, ts: int) -> list[tuple]:
         if frontiers.inputs_of(object_id) is not None:
             return self.of_view(object_id, frontiers.views.view(object_id), ts)
-        bindings = frontiers.oracle.bindings(object_id)
-        kept = self._kept.get(object_id) or Kept(bindings.since)
-        if ts < kept.since:  # what was merged by the time that it was read is not told apart below that
-            raise SnapshotTooOld("snapshot too old", detail=f"asked for {ts}, read when {kept.since} was the oldest")
-        if ts > kept.through:
-            try:
-                found = bindings.between(kept.through + 1, ts + 1) if kept.through else bindings.at(ts)
-            except SnapshotTooOld:
-                kept, found = Kept(bindings.since), bindings.at(ts)
-            for bound in sorted(found, key=lambda bound: bound.ts):
-                for diff, row in self.rows(bound, self._compute.fold.state.objects.get(object_id)):
-                    kept.add(bound.ts, diff, row)
-            kept.through = ts
-            self._kept[object_id] = kept
-        rows = kept.at(ts)
+        rows = self._through(object_id, frontiers.oracle.bindings(object_id), ts).at(ts)
         if rows is None:
             self._compute.world.violated("table-negative", f"{object_id} has rows less than no times at {ts}")
             raise TidemarkError("rows were taken back that are not there", sqlstate="XX001")
         return rows
+
+    def _through(self, object_id: str, runs: BoundRuns, ts: int) -> Kept:
+        """What ``runs`` bind of an object, read as far as ``ts``: each change once, not again for each question."""
+        kept = self._kept.get(object_id) or Kept(runs.since)
+        if ts < kept.since:  # what was merged by the time that it was read is not told apart below that
+            raise SnapshotTooOld("snapshot too old", detail=f"asked for {ts}, read when {kept.since} was the oldest")
+        if ts > kept.through:
+            try:
+                found = runs.between(kept.through + 1, ts + 1) if kept.through else runs.at(ts)
+            except SnapshotTooOld:
+                kept, found = Kept(runs.since), runs.at(ts)
+            item = self._compute.fold.state.objects.get(object_id)
+            changes = [(b.ts, self.rows(b, item)) for b in sorted(found, key=lambda bound: bound.ts)]
+            for at, rows in changes:  # all of them could be read
+                for diff, row in rows:
+                    kept.add(at, diff, row)
+            kept.through = ts
+            self._kept[object_id] = kept
+        return kept
 
     def input(self, object_id: str, frontiers: Frontiers, ts: int) -> list[tuple] | TidemarkError:
         """As :meth:`at`, and where its rows are lost for good or it is in error that is said, not raised."""
@@ -660,14 +672,14 @@ class Contents:
         error = progress.error_at(ts)
         if error is not None:
             raise decode_error(error)
-        counts: Counter = Counter()
-        for bound in progress.runs.at(ts):
-            for diff, row in self.rows(bound, None):
-                counts[row] += diff
-        self._negative(view_id, counts, ts)
-        return [row for row, count in counts.items() for _ in range(count)]
+        kept = self._through(view_id, progress.runs, ts)
+        rows = kept.at(ts)
+        if rows is None:
+            self._negative(view_id, counts := kept.counts(ts), ts)
+            rows = list(counts.elements())
+        return rows
 
-    def rows(self, bound: BoundRun, table: Item | None) -> list[tuple[int, tuple]]:
+    def rows(self, bound: BoundRun, table: Item | None) -> Sequence[tuple[int, tuple]]:
         """Each with its diff.  ``table`` says which columns rows have that a commit carries, or carried once."""
         world, run = self._compute.world, bound.run
         if bound.value:

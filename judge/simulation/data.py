@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Future
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from catalog_log.objects import Column
 from collection.binding import Run
-from collection.columns import DIFF, Columns
+from collection.columns import DIFF
 from collection.rows import EncodedBatch, decode
 from journal.errors import Unavailable
 from journal.names import TopicNames
@@ -122,9 +123,13 @@ def changes_of(table: pa.Table) -> list[tuple[int, tuple]]:
     return list(zip(diffs, zip(*[column.to_pylist() for column in values.columns], strict=True), strict=True))
 
 
-def tuples(columns: Columns, batch: bytes, attempt: str) -> list[tuple[int, tuple]]:
-    """The rows of a batch that ``attempt`` wrote, with their diffs.  Raises :class:`collection.rows.Undecodable`."""
-    return changes_of(decode(columns, [batch], [attempt]))
+@lru_cache(maxsize=4096)
+def tuples(columns: tuple[Column, ...], batch: bytes, attempt: str) -> tuple[tuple[int, tuple], ...]:
+    """The rows of a batch that ``attempt`` wrote, with their diffs.  Raises :class:`collection.rows.Undecodable`.
+
+    Each life of a controller reads them anew, and every one finds the same in the same bytes: once is enough.
+    """
+    return tuple(changes_of(decode(columns, [batch], [attempt])))
 
 
 class Answer:

@@ -10,6 +10,7 @@ bound is there.
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -243,7 +244,7 @@ class World:
     def _check_view(self, asked: Compute, frontiers: Frontiers, view_id: str, as_of: int) -> None:
         try:
             found = asked.contents.at(view_id, frontiers, as_of)
-            if sorted(found) != sorted(self._expected(asked, frontiers, view_id, as_of)):
+            if Counter(found) != Counter(self._expected(asked, frontiers, view_id, as_of)):
                 name = asked.fold.state.objects[view_id].name
                 self.violated("view-exactness", f"{name} ({view_id}) is not its query at {as_of}")
         except TidemarkError:
