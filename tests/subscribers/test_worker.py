@@ -8,7 +8,8 @@ import select
 import signal
 import subprocess
 import sys
-import time
+import threading
+from collections.abc import Sequence
 
 import pytest
 
@@ -19,9 +20,9 @@ from catalog_log.objects import Item, Table
 from catalog_log.records import put
 from controllers.commands import STORAGE, Kind
 from controllers.commands_log import CommandFold, decode
+from journal.api import Entry
 from journal.kafka import KafkaTransport
 from journal.names import TopicNames
-from journal.reading import read_range
 
 pytestmark = pytest.mark.integration
 
@@ -82,21 +83,24 @@ def add(catalog: CatalogLog, number: int) -> int:
 
 def commands_through(broker: str, names: TopicNames, upper: int, timeout_s: float = 60):
     """The commands on the topic once they are closed at ``upper``, and the fold of them."""
-    deadline = time.monotonic() + timeout_s
     transport = KafkaTransport(broker, names.commands(STORAGE))
+    fold, seen, closed = CommandFold(), [], threading.Event()
+    errors: list[Exception] = []
+
+    def take(entries: Sequence[Entry]) -> None:
+        for entry in entries:
+            fold.take(entry)
+            seen.append(decode(entry.value))
+        if fold.state.frontier >= upper:
+            closed.set()
+
+    reading = transport.subscribe(0, take, errors.append)
     try:
-        fold, seen, at = CommandFold(), [], 0
-        while fold.state.frontier < upper:
-            assert time.monotonic() < deadline, f"at {fold.state.frontier}, want {upper}"
-            end = transport.bounds()[1]
-            for batch in read_range(transport, at, end):
-                for entry in batch:
-                    fold.take(entry)
-                    seen.append(decode(entry.value))
-            at = max(at, end)
-        return seen, fold.state
+        assert closed.wait(timeout_s), f"at {fold.state.frontier}, want {upper}; {errors}"
     finally:
+        reading.close()
         transport.close()
+    return seen, fold.state
 
 
 def test_a_worker_feeds_its_controller_and_ends_when_told(broker: str, environment) -> None:
