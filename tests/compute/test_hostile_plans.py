@@ -30,7 +30,8 @@ from plan.nodes import rewritten
 from plan.types import BOOL, BYTEA, FLOAT8, INT4, INT8, TEXT, Row
 from tests.differential.ours import catalog
 from tests.differential.sides import lines
-from tests.plan.test_whole_corpus import DIFFERENTIAL, bound
+from tests.plan.bound import bound
+from tests.plan.test_whole_corpus import DIFFERENTIAL
 from tests.seeds import seed_of_commit
 from values.types import SqlType
 

@@ -13,7 +13,8 @@ from sql.objects.called import Objects
 from sql.views.kept_views import inline_views, planned_as
 from tests.differential.ours import catalog, fill_spark
 from tests.differential.sides import lines
-from tests.plan.test_whole_corpus import DIFFERENTIAL, bound
+from tests.plan.bound import bound
+from tests.plan.test_whole_corpus import DIFFERENTIAL
 from trees.budget import bounded
 
 pytestmark = pytest.mark.spark

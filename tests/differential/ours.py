@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
+from functools import cache
 
 import pyarrow as pa
 
 from adapter.duck.catalog_relations import CatalogRelations
 from adapter.duck.catalog_rewrite import SessionFacts
+from catalog_log.image import Image
 from controllers.compute.failures import of_spark
 from journal.errors import TidemarkError
 from sql.objects.identifiers import quoted
@@ -78,7 +80,8 @@ def fill_postgres(connection) -> None:
         connection.cursor().executemany(f"insert into {table} values ({marks})", ROWS[table])
 
 
-def catalog():
+@cache
+def catalog() -> Image:
     """The tables, in an image."""
     return ddl(
         empty_image(),

@@ -12,12 +12,12 @@ from plan import scalars as s
 from plan.columns import outer_columns
 from plan.decorrelated import decorrelated
 from plan.nodes import walk
-from sql.algebra.queries import plan_query
 from tests.differential.ours import catalog
 from tests.differential.sides import lines
+from tests.plan.bound import bound, plan_of
 from tests.plan.test_below import planned
 from tests.plan.test_whole_corpus import DIFFERENTIAL, check_columns
-from tests.sql.test_spelled import answer, bound, tables
+from tests.sql.test_spelled import answer, tables
 
 
 def queries_in(relation: r.Relation) -> int:
@@ -62,7 +62,7 @@ def test_queries_of_the_corpora_are_answered_alike():
         found = bound(text, image) if "(select" in text else None
         if found is None:
             continue
-        query = plan_query(found.tree, found.relations, found.params)
+        query = plan_of(text)
         made = decorrelated(query.relation)
         if made == query.relation:
             continue

@@ -15,7 +15,7 @@ from plan.types import NOTHING, NUMBER, SPAN, Type, list_of, row_of
 from sql.algebra.queries import plan_query
 from tests.differential.ours import TABLES, catalog
 from tests.differential.sides import lines
-from tests.plan.test_whole_corpus import bound
+from tests.plan.bound import bound
 from trees.budget import bounded
 from trees.nodes import Ordinality
 from values.types import SqlType, parse_type, spark_type

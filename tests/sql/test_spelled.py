@@ -14,7 +14,6 @@ from catalog_log.image import Image
 from controllers.compute.operators.left import Left
 from controllers.compute.operators.process import Process
 from controllers.compute.operators.small import Small, told
-from journal.errors import TidemarkError
 from lower.duckdb.lowering import for_duckdb, text_of
 from lower.spark.lowering import spark_sql
 from lower.spelled import NotSpelled, spelled
@@ -25,16 +24,14 @@ from plan.columns import outer_columns, over, own_columns, placed, replaced
 from plan.nodes import Node, walk
 from plan.types import FLOAT8, INT4, INT8, TEXT
 from sql.algebra.queries import plan_query
-from sql.binding.bind import Bound, bind_query
-from sql.syntax import statements as st
-from sql.syntax.parse import parse
+from sql.binding.bind import Bound
 from tests.differential.ours import ROWS, TABLES, catalog
 from tests.differential.routes import image_of, table_of
 from tests.differential.sides import lines
 from tests.differential.worlds import Queries, world
+from tests.plan.bound import bound
 from tests.plan.test_whole_corpus import DIFFERENTIAL
 from tests.seeds import seed_of_commit
-from tests.sql.doubles import names
 from trees.budget import bounded
 from values.types import arrow_type, carried, parse_type
 
@@ -148,16 +145,6 @@ def _all(relation: r.Relation) -> list[int]:
 
 
 # -- statements -------------------------------------------------------------------------------------------------------
-
-
-def bound(text: str, image: Image) -> Bound | None:
-    """``None`` where it is refused, or is about the system."""
-    try:
-        statement = parse(text)
-        made = bounded(bind_query)(statement.ast, image, names()) if isinstance(statement, st.Query) else None
-    except TidemarkError:
-        return None
-    return None if made is None or made.system else made
 
 
 def queries() -> list[str]:
