@@ -22,6 +22,9 @@ ROOT = Path(__file__).resolve().parent.parent
 class RunningBroker:
     """A broker of a test's own, which it may kill and start again on the same port and data."""
 
+    _formatted: dict[Path, bytes] = {}
+    """What formatting the first one's data wrote.  It does for all, who never meet, and takes a JVM of its own."""
+
     def __init__(self, directory: Path, jars: Path, settings: str = "") -> None:
         """``settings`` are lines of ``server.properties`` that count over ours."""
         self.broker = Broker(directory, jars, *free_ports(2))
@@ -32,7 +35,16 @@ class RunningBroker:
         self._child: Child | None = None
 
     def start(self) -> RunningBroker:
-        self._child = Child(self.broker.prepare())
+        data = self.broker.directory / "log"
+        fresh = not data.exists()
+        for path, content in self._formatted.items() if fresh else ():
+            (data / path).parent.mkdir(parents=True, exist_ok=True)
+            (data / path).write_bytes(content)
+        spec = self.broker.prepare()
+        if fresh and not self._formatted:
+            written = [path for path in data.rglob("*") if path.is_file()]
+            self._formatted.update((path.relative_to(data), path.read_bytes()) for path in written)
+        self._child = Child(spec)
         self._child.wait_ready()
         return self
 
