@@ -29,7 +29,7 @@ Format 7 lets the log of segments say which values their columns hold: ``STATIST
 Format 8 has connections, and sources that are copied: ``CONNECTIONS_FROM``.
 Format 9 has PRIMARY KEY and UNIQUE (``KEYS_FROM``), keeps history of some relations for longer than of all others
 (``HISTORY_FROM``), and has sinks: ``SINKS_FROM``.
-Format 10 has sources over load generators: ``GENERATORS_FROM``."""
+Format 10 has sources over load generators (``GENERATORS_FROM``), and CHECK: ``CHECKS_FROM``."""
 
 DEFINITIONS_FROM = 3
 """The first format in which a view is a :class:`~catalog_log.objects.Definition`, not
@@ -61,6 +61,9 @@ HISTORY_FROM = 9
 history for as long as they say: code that knows format 8 alone would merge it."""
 SINKS_FROM = 9
 """The first format in which there may be sinks: code that knows format 8 alone would give their names to others."""
+CHECKS_FROM = 10
+"""The first format in which tables may have checks: code that knows format 9 alone would write what they forbid, and
+forget them with the next ALTER TABLE."""
 
 GENERATORS_FROM = 10
 """The first format in which a source may have a generator and no topic: code that knows format 9 alone cannot decode

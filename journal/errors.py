@@ -10,6 +10,7 @@ Every error carries a SQLSTATE, so that the adapter can hand it to a client unch
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 
 REFUSED = {
     "0A000": "docs/sql.md lists what there is, and what is refused and why",
@@ -41,6 +42,8 @@ class TidemarkError(Exception):
         """1-based character position in the statement's text, as Postgres counts it; ``None`` where unknown."""
         self.context: str | None = None
         """Where in what is being read it happened (``COPY t, line 3``), set by whoever knows."""
+        self.about: Mapping[str, str] = {}
+        """The names of what it is about, by what they name: ``table``, ``column``, ``constraint``."""
 
 
 class InvalidUsage(TidemarkError):

@@ -187,11 +187,13 @@ def no_window(what: str, position: int | None = None) -> InvalidUsage:
 
 def not_null(column: str, relation: str, row: str | None = None) -> InvalidUsage:
     """23502."""
-    return InvalidUsage(
+    error = InvalidUsage(
         f'null value in column "{column}" of relation "{relation}" violates not-null constraint',
         sqlstate="23502",
-        detail=f"failing row contains {row}" if row else None,
+        detail=f"Failing row contains {row}." if row else None,
     )
+    error.about = {"table": relation, "column": column}
+    return error
 
 
 def grouping(message: str, position: int | None = None) -> InvalidUsage:

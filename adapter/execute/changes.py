@@ -22,7 +22,7 @@ from adapter.execute.plans import Plans
 from adapter.execute.reads import Reads, tables_below
 from adapter.execute.results import as_promised, check_result, check_zone, collect
 from adapter.execute.returned import returned, rows_returned
-from adapter.execute.rows import Rows, check_buffer, rows_of_query
+from adapter.execute.rows import Rows, asks_engine, check_buffer, rows_of_query
 from adapter.execute.sequences import Sequences
 from adapter.execute.session_names import names_of
 from adapter.execute.uniques import Uniques
@@ -130,7 +130,7 @@ class Changes:
             found, read_ts = await self._read(session, planned, change, params, state, prepared.tag_hint)
             count += found.num_rows
             if found.num_rows:
-                removed, added = await self._rows(change, found, planned, params, read_ts, draws)
+                removed, added = await self._rows(session, change, found, planned, params, read_ts, draws)
                 both = [removed] if added is None else [removed, added]
                 if change.uniques and added is not None:
                     own = [each for each in session.buffer if each.table.id == change.table.id]
@@ -182,6 +182,7 @@ class Changes:
 
     async def _rows(
         self,
+        session: SessionState,
         change: TableChange,
         found: pa.Table,
         planned: Planned[ChangePlan],
@@ -203,8 +204,8 @@ class Changes:
         if change.new is None:
             return removed, None
         drawn = await draws.defaults(change.new, found.num_rows, self._constants.argument(change.new, params))
-        evaluate = self._constants.slots(change.new, params)
-        many = bool(drawn) or removed.heavy
+        evaluate = self._constants.slots(change.new, params, names_of(session).zone)
+        many = bool(drawn) or removed.heavy or asks_engine(table)
         made = await on_thread_if(many, rows_of_query, change.new, found.to_batches(), evaluate, drawn)
         return removed, Rows(table, made, *about, uniques=change.uniques)
 

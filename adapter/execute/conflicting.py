@@ -18,7 +18,8 @@ from adapter.execute.draws import Draws
 from adapter.execute.images import Images
 from adapter.execute.key_looks import KeyLooks
 from adapter.execute.returned import rows_returned
-from adapter.execute.rows import Rows, rows_of_query
+from adapter.execute.rows import Rows, asks_engine, rows_of_query
+from adapter.execute.session_names import names_of
 from adapter.execute.uniques import Uniques, hanging_on
 from adapter.state.session_state import SessionState
 from catalog_log.image import Image
@@ -117,7 +118,9 @@ class Conflicting:
             added = _left_over(meeting, mine)
             removed, made, order = None, rows.rows.take(pa.array(added, pa.int64())), None
         else:
-            removed, made, order = await self._updated(plan, conflict, rows, meeting, mine, there, params, draws)
+            removed, made, order = await self._updated(
+                session, plan, conflict, rows, meeting, mine, there, params, draws
+            )
         if order is not None:
             made = made.take(pa.array(order, pa.int64()))
         asked = {key for each in mine for key in each}
@@ -159,6 +162,7 @@ class Conflicting:
 
     async def _updated(
         self,
+        session: SessionState,
         plan: InsertPlan,
         conflict: ConflictPlan,
         rows: Rows,
@@ -192,8 +196,9 @@ class Conflicting:
         whole = pa.Table.from_arrays([*given.columns, *gone.columns], [f"c{n}" for n in range(
             given.num_columns + gone.num_columns)]).combine_chunks()  # fmt: skip
         drawn = await draws.defaults(conflict.new, len(updated), self._constants.argument(conflict.new, params))
-        evaluate = self._constants.slots(conflict.new, params)
-        come = await on_thread_if(bool(drawn), rows_of_query, conflict.new, whole.to_batches(), evaluate, drawn)
+        evaluate = self._constants.slots(conflict.new, params, names_of(session).zone)
+        many = bool(drawn) or asks_engine(plan.table)
+        come = await on_thread_if(many, rows_of_query, conflict.new, whole.to_batches(), evaluate, drawn)
         both = pa.concat_tables([come, new.rename_columns(come.column_names).cast(come.schema)])
         return gone, both, [at if kind else len(updated) + at for kind, at in order]
 

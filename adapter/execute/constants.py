@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import pyarrow as pa
 from sqlglot import exp
 
 from adapter.duck.catalog_relations import CatalogRelations
+from adapter.encode.shown_rows import row_text
 from adapter.execute.beside import interruptible
 from adapter.execute.draws import Evaluate as Argument
+from adapter.execute.held_checks import hold
 from adapter.execute.rows import Evaluate
-from catalog_log.objects import Table
+from catalog_log.objects import Item, Table, own_columns
 from collection.columns import sql_type
 from lower.duckdb.engine import Running
 from plan import relations as r
 from sql.statements.plans import InsertPlan, SelectPlan, Slot, row_of
 from trees.errors import unsupported
-from values.types import arrow_type
+from trees.types import BOOL
+from values.types import SqlType, arrow_type
 
 VALUES_AT_ONCE_MAX = 100
 """Expressions of an INSERT that DuckDB is asked in one query: a query costs it as much as some dozens of them."""
+
+Types = Mapping[int, SqlType]
+"""Of parameters, by their numbers."""
 
 
 class Constants:
@@ -66,13 +72,23 @@ class Constants:
         query = plan.query(())
         if query is None:
             raise unsupported("this condition")
+        return self._over(query, [(c.name, c.type) for c in plan.columns], table, columns).columns
+
+    def _over(
+        self,
+        query: r.Query,
+        types: Sequence[tuple[str, SqlType]],
+        table: Table,
+        columns: Sequence[pa.Array | pa.ChunkedArray | None],
+    ) -> pa.Table:
+        """What a query over ``table`` gives, where its rows are those with these ``columns``."""
         stored = list(columns)
         if table.dropped:  # the others have ids
             given = {column.id: values for column, values in zip(table.columns, columns, strict=True)}
             nothing = [pa.nulls(len(columns[0]), arrow_type(sql_type(each.type).plain)) for each in table.stored]
             stored = [given.get(each.id, none) for each, none in zip(table.stored, nothing, strict=True)]
         rows = pa.table(stored, names=[each.name for each in table.stored])
-        return self._relations.of_rows(query, [(c.name, c.type) for c in plan.columns], {table.id: rows}).columns
+        return self._relations.of_rows(query, types, {table.id: rows})
 
     async def values(self, trees: Sequence[exp.Expression]) -> list[object]:
         """The value of each of ``trees``, in one query."""
@@ -91,17 +107,40 @@ class Constants:
 
         return evaluate
 
-    def slots(self, plan: InsertPlan, params: Sequence[object | None]) -> Evaluate:
-        """Evaluates what is neither a literal nor a parameter in an INSERT."""
+    def slots(self, plan: InsertPlan, params: Sequence[object | None], zone: str) -> Evaluate:
+        """What makes rows of ``plan``, for a session in ``zone``."""
+        return _Working(self, plan, params, zone)
 
-        def evaluate(slots: Sequence[Slot]) -> list[object]:
-            found: list[object] = []
-            for lower in range(0, len(slots), VALUES_AT_ONCE_MAX):
-                trees = [slot.tree for slot in slots[lower : lower + VALUES_AT_ONCE_MAX]]
-                found += self._relations.values(row_of(trees, params, plan.params))
-            return found
+    def slot_values(self, slots: Sequence[Slot], params: Sequence[object | None], types: Types) -> list[object]:
+        """The values of slots that are trees."""
+        found: list[object] = []
+        for lower in range(0, len(slots), VALUES_AT_ONCE_MAX):
+            trees = [slot.tree for slot in slots[lower : lower + VALUES_AT_ONCE_MAX]]
+            found += self._relations.values(row_of(trees, params, types))
+        return found
 
-        return evaluate
+    def booleans(self, query: r.Query, count: int, table: Table, rows: pa.Table) -> pa.Table:
+        """What a query over ``table`` that gives ``count`` of them gives for ``rows`` of it."""
+        return self._over(query, [(f"c{at}", BOOL) for at in range(count)], table, rows.columns)
+
+
+@dataclass(frozen=True)
+class _Working:
+    """See :class:`adapter.execute.rows.Evaluate`."""
+
+    constants: Constants
+    plan: InsertPlan
+    params: Sequence[object | None]
+    zone: str
+
+    def __call__(self, slots: Sequence[Slot]) -> list[object]:
+        return self.constants.slot_values(slots, self.params, self.plan.params)
+
+    def hold(self, table: Table, rows: pa.Table) -> None:
+        hold(table, rows, self.zone, self.constants.booleans)
+
+    def shown(self, table: Item, rows: pa.Table, row: int) -> str:
+        return row_text(own_columns(table), rows, row, self.zone)
 
 
 def _of_row(

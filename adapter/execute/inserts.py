@@ -24,7 +24,7 @@ from adapter.execute.plans import Plans
 from adapter.execute.reads import Reads, tables_below
 from adapter.execute.results import as_promised, check_result, check_zone, collect
 from adapter.execute.returned import returned, rows_returned
-from adapter.execute.rows import Rows, check_buffer, rows_of_query, rows_of_values
+from adapter.execute.rows import Rows, asks_engine, check_buffer, rows_of_query, rows_of_values
 from adapter.execute.sequences import Sequences
 from adapter.execute.session_names import names_of
 from adapter.execute.uniques import Uniques
@@ -202,7 +202,7 @@ class Inserts:
             drawn = await draws.query(query, self._constants.argument(plan, params))
             async with self._plans.planner.sharing(planned.large):
                 table = await self._constants.rows(drawn, params)
-            return Rows(plan.table, await self._of_query(plan, params, table.to_batches(), draws), upper, on)
+            return Rows(plan.table, await self._of_query(session, plan, params, table.to_batches(), draws), upper, on)
         if state is None and query.peeked:  # it became a query over relations only now, on a newer image
             state, _ = await self._images.barrier()
         as_of = state.last_ts if state is not None else None
@@ -212,7 +212,7 @@ class Inserts:
             answer = await self._reads.read(session, image, query, params, as_of)
             read_ts = session.transaction.read_ts or as_of
             batches = await collect(as_promised(answer, query.columns))
-        rows = await self._of_query(plan, params, batches, draws)
+        rows = await self._of_query(session, plan, params, batches, draws)
         return Rows(plan.table, rows, upper, on, read_ts, tables_below(image, query.inputs))
 
     async def _of_values(
@@ -224,7 +224,8 @@ class Inserts:
         draws: Draws,
     ) -> Rows:
         plan, chars = planned.plan, len(statement.text)
-        evaluate, argument = self._constants.slots(plan, params), self._constants.argument(plan, params)
+        evaluate = self._constants.slots(plan, params, names_of(session).zone)
+        argument = self._constants.argument(plan, params)
         try:
             plan = await draws.rows(plan, argument)
             rows = await self._plans.of_size(planned.large, chars, rows_of_values, plan, params, evaluate)
@@ -234,13 +235,19 @@ class Inserts:
             raise
 
     async def _of_query(
-        self, plan: InsertPlan, params: Sequence[object | None], batches: Sequence[pa.RecordBatch], draws: Draws
+        self,
+        session: SessionState,
+        plan: InsertPlan,
+        params: Sequence[object | None],
+        batches: Sequence[pa.RecordBatch],
+        draws: Draws,
     ) -> pa.Table:
         """The rows that are made of what the query gave."""
         height = sum(batch.num_rows for batch in batches)
         drawn = await draws.defaults(plan, height, self._constants.argument(plan, params))
-        evaluate = self._constants.slots(plan, params)
-        return await on_thread_if(bool(drawn), rows_of_query, plan, batches, evaluate, drawn)
+        evaluate = self._constants.slots(plan, params, names_of(session).zone)
+        many = bool(drawn) or asks_engine(plan.table)
+        return await on_thread_if(many, rows_of_query, plan, batches, evaluate, drawn)
 
     async def _still_so(self, session: SessionState, planned: Planned, error: InvalidUsage) -> None:
         """A value was refused for what the table is (NOT NULL, a range): that must hold on the catalog in force."""

@@ -70,7 +70,7 @@ class Load:
         self.columns = len(plan.columns)
         self._copying = copying
         self.progress = copying.begin(CopyProgress(session, "COPY FROM", plan.table.id))
-        self._session, self._plan, self._draws = session, plan, draws
+        self._session, self._plan, self._draws, self._zone = session, plan, draws, zone
         self._defers = session.defers_writes
         self._constants, self._commits, self._keys = constants, commits, keys
         cells = [Cells(column, zone) for column in plan.columns]
@@ -185,15 +185,16 @@ class Load:
             raise twice.error
 
     def _made(self, chunk: Chunk, lower: int, upper: int, drawn: Mapping[int, Sequence[Slot]]) -> pa.Table:
-        """Of rows ``[lower, upper)``.  Raises 23502, and what WHERE says."""
+        """Of rows ``[lower, upper)``.  Raises 23502, 23514, and what WHERE says."""
         plan, where = self._plan.made, self._plan.kept
         arrays = [each.slice(lower, upper - lower) for each in chunk.arrays]
         batch = pa.RecordBatch.from_arrays(arrays, names=[f"c{at}" for at in range(len(arrays))])
         given = {at: slots[lower:upper] for at, slots in drawn.items()}
-        columns = columns_of_query(plan, [batch], self._constants.slots(plan, ()), given)
+        evaluate = self._constants.slots(plan, (), self._zone)
+        columns = columns_of_query(plan, [batch], evaluate, given)
         if where is not None:
             columns = self._constants.kept(where, self._plan.table, columns)
-        return checked(plan.table, columns)
+        return checked(plan.table, columns, evaluate)
 
     def _first_wrong(self, chunk: Chunk, drawn: Mapping[int, Sequence[Slot]]) -> InvalidUsage:
         """What is wrong with the first row that is: with it, and so with everything that ends behind it."""

@@ -1,16 +1,19 @@
-"""ALTER TABLE that rows have a say in (SET NOT NULL): two halves in the catalog, and rows looked at between them.
+"""ALTER TABLE that rows have a say in (SET NOT NULL, ADD CONSTRAINT): two halves in the catalog, and rows looked at
+between them.
 
-Promises: a column that is NOT NULL has no NULL, in any row that was or will be committed by any adapter
-(:mod:`sql.statements.ddl_not_null` says why).  A statement that is refused, given up or fails leaves the columns as
-they were; one whose process ends between the halves leaves them marked, which refuses NULLs, and is gone on with where
-it is said again.
+Promises: a column that is NOT NULL has no NULL, and no row breaks a constraint that is valid, of all that were or will
+be committed by any adapter (:mod:`sql.statements.ddl_not_null` says why).  A statement that is refused, given up or
+fails leaves the table as it was; one whose process ends between the halves leaves columns marked and constraints
+announced, which refuses rows that do not keep them, and is gone on with where it is said again.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
+from adapter.encode.shown_rows import texts_of
 from adapter.execute.ddl_commit import Asked, DdlOutcome
 from adapter.execute.images import Images
 from adapter.execute.plans import Plans
@@ -24,7 +27,7 @@ from journal.errors import Conflict, TidemarkError
 from oracle.state import OracleState
 from sql.objects.names import Names
 from sql.statements.ddl_columns import unchecked
-from sql.statements.ddl_not_null import Unchecked, first_half, has_nulls, second_half, undone
+from sql.statements.ddl_not_null import Marks, Unchecked, first_half, second_half, undone
 from sql.statements.select import plan_select
 from sql.syntax import statements as st
 from sql.syntax.parse import parse
@@ -57,8 +60,9 @@ class NotNull:
     ) -> DdlOutcome:
         """``statement`` done; as ``submit`` does it where no rows have a say in it.
 
-        Raises 23502 where a row has a NULL, 40001 where others alter the columns all the time, what reading raises, and
-        what ``submit`` does.  Of a ``request_id`` the second half is what was executed.
+        Raises 23502, 23505 and 23514 where rows do not keep what is to hold, 40001 where others alter the columns all
+        the time, what reading raises, and what ``submit`` does.  Of a ``request_id`` the second half is what was
+        executed.
         """
         session = _reader(session) if session is not None else SessionState(0, asked.role or "tidemark", names.database)
         begun: Unchecked | None = None
@@ -88,12 +92,15 @@ class NotNull:
             raise
 
     async def _look(self, session: SessionState, of: Unchecked, state: OracleState, image: Image, names: Names) -> None:
-        """23502 where a row has a NULL in one of the columns, of all that are committed at ``state``."""
-        plan = plan_select(parse(of.query(image)).ast, image, names)
-        answer = await self._reads.read(session, image, plan, (), state.last_ts)
-        for batch in await collect(as_promised(answer, plan.columns), "ALTER TABLE"):
-            for row in batch.to_pylist():
-                raise has_nulls(of, list(row.values()))
+        """Raises what is wrong with the first row that is found, of all that are committed at ``state``."""
+        for look in of.looks(image):
+            # What a condition means hangs on nobody's session.
+            plan = plan_select(parse(look.query).ast, image, replace(names, zone="UTC"))
+            answer = await self._reads.read(session, image, plan, (), state.last_ts)
+            for batch in await collect(as_promised(answer, plan.columns), "ALTER TABLE"):
+                for row in batch.slice(0, 1).to_pylist():
+                    texts = texts_of([column.type for column in plan.columns], batch.columns, names.zone)
+                    raise look.told(list(row.values()), texts)
 
     async def _undo(self, statement: st.AlterColumns, of: Unchecked, submit: Submit) -> None:
         """Take the first half back, as far as it is still there.  A mark that is another statement's by now goes as
@@ -105,7 +112,8 @@ class NotNull:
             if back is not None:
                 await submit(back, None)
         except TidemarkError as error:
-            log.warning("a column stays marked", extra={"table": of.table.id, "error": str(error)})
+            what = {"table": of.table.id, "error": str(error)}
+            log.warning("a column stays marked, or a constraint announced", extra=what)
 
 
 def _reader(session: SessionState) -> SessionState:
@@ -117,6 +125,6 @@ def _reader(session: SessionState) -> SessionState:
     )  # fmt: skip
 
 
-def _marks(of: Unchecked, image: Image) -> Mapping[str, str] | None:
+def _marks(of: Unchecked, image: Image) -> Marks | None:
     table = image.item(of.table.id)
-    return of.marks(table) if isinstance(table, Table) else None
+    return of.marks(table, image) if isinstance(table, Table) else None

@@ -3,15 +3,16 @@ them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from catalog_log.objects import Column, Item
+from catalog_log.objects import Column, Item, Table
 from collection.binding import Run
 from collection.columns import sql_type, with_diff
 from collection.keys import row_keys
@@ -87,14 +88,23 @@ class Rows:
         return self.size > ON_LOOP_BYTES_MAX or self.rows.num_rows > ON_LOOP_ROWS_MAX
 
 
-Evaluate = Callable[[Sequence[Slot]], list[object]]
-"""The values of slots that are trees, in their order."""
+class Evaluate(Protocol):
+    """What an engine is asked while rows are made."""
+
+    def __call__(self, slots: Sequence[Slot]) -> list[object]:
+        """The values of slots that are trees, in their order."""
+
+    def hold(self, table: Table, rows: pa.Table) -> None:
+        """Raises 23514 where one of ``rows`` does not keep a check of ``table``."""
+
+    def shown(self, table: Item, rows: pa.Table, row: int) -> str:
+        """A row as the details of errors show it."""
 
 
 def rows_of_values(plan: InsertPlan, params: Sequence[object | None], evaluate: Evaluate) -> pa.Table:
     """The rows of INSERT … VALUES.  ``evaluate`` computes what is neither a literal nor a parameter.
 
-    Raises 23502, 22003.  A default that is an expression (``now()``) is evaluated once a statement.
+    Raises 23502, 23514, 22003.  A default that is an expression (``now()``) is evaluated once a statement.
     """
     trees = {id(slot): slot for row in plan.rows for slot in row if slot.tree is not None}
     computed = dict(zip(trees, evaluate(list(trees.values())), strict=True)) if trees else {}
@@ -110,7 +120,7 @@ def rows_of_values(plan: InsertPlan, params: Sequence[object | None], evaluate: 
                 value = stored(computed[id(row[index])], kind)
             column.append(value)
         columns.append(pa.array(column, arrow_type(kind)))
-    return checked(plan.table, columns)
+    return checked(plan.table, columns, evaluate)
 
 
 def rows_of_query(
@@ -119,11 +129,11 @@ def rows_of_query(
     evaluate: Evaluate,
     drawn: Mapping[int, Sequence[Slot]] = MappingProxyType({}),
 ) -> pa.Table:
-    """The rows of INSERT … SELECT from what the query gave.  Raises 23502.
+    """The rows of INSERT … SELECT from what the query gave.  Raises 23502, 23514.
 
     ``drawn`` are defaults that are another value in every row.
     """
-    return checked(plan.table, columns_of_query(plan, batches, evaluate, drawn))
+    return checked(plan.table, columns_of_query(plan, batches, evaluate, drawn), evaluate)
 
 
 def columns_of_query(
@@ -166,15 +176,28 @@ def _of_length(values: pa.ChunkedArray, wanted: SqlType) -> pa.ChunkedArray:
     return pc.utf8_rtrim(values, " ") if wanted.name == "bpchar" else values
 
 
-def checked(table: Item, arrays: Sequence[pa.Array | pa.ChunkedArray | None]) -> pa.Table:
-    """The rows as a table of the relation's columns.  23502 where NOT NULL is violated, with the row as detail."""
+def asks_engine(table: Item) -> bool:
+    """Whether an engine is asked whether ``table`` takes rows."""
+    return isinstance(table, Table) and bool(table.checks)
+
+
+def checked(table: Item, arrays: Sequence[pa.Array | pa.ChunkedArray | None], evaluate: Evaluate) -> pa.Table:
+    """The rows as a table of the relation's columns.
+
+    Raises for the first row that its table does not take 23502 or 23514, with the row as detail.
+    """
     kept_as = [_limited(values, column) for column, values in zip(table.columns, arrays, strict=True)]
     made = pa.table(kept_as, names=[column.name for column in table.columns])
-    for column, values in zip(table.columns, made.columns, strict=True):
+    empty: tuple[int, int] | None = None
+    for place, (column, values) in enumerate(zip(table.columns, made.columns, strict=True)):
         if values.null_count and not table.takes_null(column):
-            at = values.is_null().to_pylist().index(True)
-            row = ", ".join("null" if c[at].as_py() is None else str(c[at].as_py()) for c in made.columns)
-            raise not_null(column.name, table.name, f"({row})")
+            found = pc.index(values.is_null(), True).as_py(), place
+            empty = found if empty is None else min(empty, found)
+    if asks_engine(table):
+        evaluate.hold(table, made if empty is None else made.slice(0, empty[0]))
+    if empty is not None:
+        row, place = empty
+        raise not_null(table.columns[place].name, table.name, evaluate.shown(table, made, row))
     return made
 
 

@@ -21,9 +21,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-import pyarrow as pa
-
-from adapter.encode.scalars import encoder
+from adapter.encode.shown_rows import texts_of
 from adapter.execute.images import Images
 from adapter.execute.key_looks import KeyLooks
 from adapter.execute.rows import Rows
@@ -34,7 +32,6 @@ from collection.columns import sql_type
 from journal.errors import InvalidUsage
 from journal.timestamps import DataTs
 from sql.objects.uniques import Unique
-from values.types import row_of
 
 
 class Where(NamedTuple):
@@ -166,20 +163,14 @@ def _first_twice(entries: Sequence[Rows], own: Sequence[Rows], there: Collection
 def duplicate(where: Where, zone: str) -> InvalidUsage:
     """23505."""
     unique, entry, row = where
-    texts = []
-    for column, cell in zip(unique.columns, unique.cells_of(entry, row), strict=True):
-        kind = sql_type(column.type)
-        texts.append(encoder(kind, row_of(kind).oid, False, zone)(_counted(cell)).decode())
+    place = {column.stored_as: at for at, column in enumerate(entry.columns)}
+    cells = [entry.rows.column(place[name]).slice(row, 1) for name in unique.stored_as]
+    texts = [text or "" for text in texts_of([sql_type(column.type) for column in unique.columns], cells, zone)]
     names = ", ".join(column.name for column in unique.columns)
-    return InvalidUsage(
+    error = InvalidUsage(
         f'duplicate key value violates unique constraint "{unique.index.name}"',
         sqlstate="23505",
         detail=f"Key ({names})=({', '.join(texts)}) already exists.",
     )
-
-
-def _counted(cell: pa.Scalar) -> object:
-    """A value as texts are made of it: days and microseconds since the epoch for dates and moments."""
-    if pa.types.is_timestamp(cell.type):
-        return cell.cast(pa.timestamp("us", cell.type.tz)).cast(pa.int64()).as_py()
-    return cell.cast(pa.int32()).as_py() if pa.types.is_date32(cell.type) else cell.as_py()
+    error.about = {"table": entry.table.name, "constraint": unique.index.name}
+    return error

@@ -10,6 +10,8 @@ from adapter.wire import messages
 from journal.errors import TidemarkError, internal
 
 _RANK = {"DEBUG": 0, "LOG": 1, "NOTICE": 2, "WARNING": 3, "ERROR": 4, "INFO": 5}
+_ABOUT = {"schema": "s", "table": "t", "column": "c", "constraint": "n"}
+"""The fields that name what an error is about."""
 
 
 def error_message(error: BaseException, severity: str = "ERROR", statement_at: int = 0) -> bytes:
@@ -29,6 +31,7 @@ def error_message(error: BaseException, severity: str = "ERROR", statement_at: i
         fields["P"] = str(error.position + statement_at)
     if error.context:
         fields["W"] = error.context
+    fields |= {_ABOUT[what]: name for what, name in error.about.items()}
     return messages.error_response(fields)
 
 

@@ -1,6 +1,6 @@
 """What the relations of information_schema hold: pure functions from a catalog image to rows.
 
-There are no foreign keys, checks, routines or grants to report: those relations are there, and empty.  As in Postgres,
+There are no foreign keys, routines or grants to report: those relations are there, and empty.  As in Postgres,
 materialized views and indexes are not in ``tables`` and ``columns``.
 """
 
@@ -22,9 +22,10 @@ from adapter.system.rows import (
 from adapter.system.schemas import SCHEMA_OIDS
 from adapter.system.types import DISPLAY, TYPE_NAMES
 from catalog_log.model import Schema
-from catalog_log.objects import Column, Index, Item, View, key_names, numbered_columns
+from catalog_log.objects import Check, Column, Index, Item, Table, View, key_names, numbered_columns
 from sql.statements.sequence_calls import default_today
 from sql.system.types import ROWS as TYPE_ROWS
+from sql.views.kept_checks import check_today
 from values.types import OID, SECOND_DIGITS, TIMES, SqlType, parse_type
 
 
@@ -169,10 +170,28 @@ def _constraints(s: System) -> Iterator[tuple[Schema, Index, Item, dict[str, obj
             }  # fmt: skip
 
 
+def _checks(s: System) -> Iterator[tuple[Check, Table, dict[str, object]]]:
+    """The same of checks."""
+    for schema, item in s.named():
+        for check in item.checks if isinstance(item, Table) else ():
+            yield check, item, {
+                "constraint_catalog": s.database, "constraint_schema": schema.name, "constraint_name": check.name,
+                "table_catalog": s.database, "table_schema": schema.name, "table_name": item.name,
+            }  # fmt: skip
+
+
+def _check_constraints(s: System) -> Rows:
+    for check, table, said in _checks(s):
+        yield {**said, "check_clause": f"({check_today(check, table)})"}
+
+
 def _table_constraints(s: System) -> Rows:
     for _, item, _, said in _constraints(s):
         yield {**said, "constraint_type": item.constraint.upper(), "is_deferrable": "NO", "initially_deferred": "NO",
                "enforced": "YES", "nulls_distinct": "YES"}  # fmt: skip
+    for _, _, said in _checks(s):
+        yield {**said, "constraint_type": "CHECK", "is_deferrable": "NO", "initially_deferred": "NO",
+               "enforced": "YES"}  # fmt: skip
 
 
 def _key_column_usage(s: System) -> Rows:
@@ -185,6 +204,10 @@ def _constraint_column_usage(s: System) -> Rows:
     for _, item, table, said in _constraints(s):
         for name in key_names(item, table):
             yield {**said, "column_name": name}
+    for check, table, said in _checks(s):
+        called = {column.id: column.name for column in table.columns}
+        for column_id in dict.fromkeys(column_id for _, column_id in check.reads):
+            yield {**said, "column_name": called[column_id]}
 
 
 ROWS: dict[str, Callable[[System], Rows]] = {
@@ -193,7 +216,8 @@ ROWS: dict[str, Callable[[System], Rows]] = {
     "view_table_usage": _view_table_usage, "table_privileges": _table_privileges,
     "role_table_grants": _table_privileges, "column_privileges": _column_privileges,
     "role_column_grants": _column_privileges, "character_sets": _character_sets, "collations": _collations,
-    "table_constraints": _table_constraints, "key_column_usage": _key_column_usage,
+    "check_constraints": _check_constraints, "table_constraints": _table_constraints,
+    "key_column_usage": _key_column_usage,
     "constraint_column_usage": _constraint_column_usage,
     "information_schema_catalog_name": lambda s: iter([{"catalog_name": s.database}]),
     "enabled_roles": lambda s: iter([{"role_name": OWNER}]),

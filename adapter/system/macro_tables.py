@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from adapter.system.kinds.index import constraint_text
+from adapter.system.kinds.index import check_text, constraint_text
 from adapter.system.kinds.sequence import last_value
-from adapter.system.rows import ROWS, System, index_definition, item_oid, view_definition
+from adapter.system.rows import ROWS, System, check_oid, index_definition, item_oid, view_definition
 from adapter.system.schemas import CLASS_OIDS, SCHEMA_OIDS, SYSTEM_OIDS
 from catalog_log.objects import Index, Sequence, Table, key_names, numbered_columns
 from sql.objects.identifiers import quoted
@@ -53,6 +53,10 @@ def _constraints(s: System) -> Iterable[tuple]:
     for _, item in s.named():
         if isinstance(item, Index) and item.constraint is not None:
             yield item_oid(item.id), constraint_text(item, s.image)
+        elif isinstance(item, Table):
+            for check in item.checks:
+                end = "" if check.since is None else " NOT VALID"
+                yield check_oid(item, check), check_text(check, item) + end
 
 
 def _serials(s: System) -> Iterable[tuple]:

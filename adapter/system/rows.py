@@ -9,6 +9,7 @@ from collections import abc
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from zlib import crc32
 from zoneinfo import available_timezones
 
 from adapter.state import variables as vars_
@@ -23,12 +24,14 @@ from catalog_log import model
 from catalog_log.model import Schema
 from catalog_log.objects import (
     PRIMARY,
+    Check,
     Column,
     Index,
     Item,
     MaterializedView,
     Queried,
     Sequence,
+    Table,
     View,
     key_names,
     numbered_columns,
@@ -37,6 +40,7 @@ from sql.objects.identifiers import quoted
 from sql.objects.names import ImageLike
 from sql.statements.sequence_calls import default_today
 from sql.system.types import ROWS as TYPE_ROWS
+from sql.views.kept_checks import check_today
 from values.datatypes.registry import DATATYPES
 from values.types import OID, modifier, parse_type
 
@@ -133,7 +137,8 @@ def _pg_class(s: System) -> Rows:
             "relam": KIND_ROWS[item.kind].access, "relfilenode": 0, "reltablespace": 0, "relpages": 0,
             "reltuples": -1.0, "relallvisible": 0, "reltoastrelid": 0, "relhasindex": item.id in indexed,
             "relisshared": False, "relpersistence": "p", "relkind": KIND_ROWS[item.kind].relkind,
-            "relnatts": max((number for number, _ in columns_of(s, item)), default=0), "relchecks": 0,
+            "relnatts": max((number for number, _ in columns_of(s, item)), default=0),
+            "relchecks": len(item.checks) if isinstance(item, Table) else 0,
             "relhasrules": KIND_ROWS[item.kind].relkind == "v",
             "relhastriggers": False, "relhassubclass": False, "relrowsecurity": False, "relforcerowsecurity": False,
             "relispopulated": True, "relreplident": "n", "relispartition": False, "relrewrite": 0, "relfrozenxid": 0,
@@ -212,26 +217,43 @@ def _pg_index(s: System) -> Rows:
                 "indexrelid": item_oid(item.id), "indrelid": item_oid(relation.id), "indnatts": width,
                 "indnkeyatts": width, "indisunique": item.constraint is not None, "indnullsnotdistinct": False,
                 "indisprimary": item.constraint == PRIMARY,
-                "indisexclusion": False, "indimmediate": True, "indisclustered": False, "indisvalid": True,
+                "indisexclusion": False, "indimmediate": True, "indisclustered": False,
+                "indisvalid": item.since is None,
                 "indcheckxmin": False, "indisready": True, "indislive": True, "indisreplident": False,
                 "indkey": [position[name] for name in item.key], "indcollation": [0] * width,
                 "indclass": [0] * width, "indoption": [0] * width,
             }  # fmt: skip
 
 
+def check_oid(table: Table, check: Check) -> int:
+    """A stable oid for a check: beyond those of objects, and of its name, since it is nothing by itself."""
+    return 1 << 31 | crc32(f"{table.id}/{check.name}".encode()) & (1 << 31) - 1
+
+
 def _pg_constraint(s: System) -> Rows:
     """The oid of a constraint is that of its index, which is in another relation."""
+    common = {"condeferrable": False, "condeferred": False, "contypid": 0, "conparentid": 0, "confrelid": 0,
+              "confupdtype": " ", "confdeltype": " ", "confmatchtype": " ", "conislocal": True,
+              "coninhcount": 0}  # fmt: skip
     for schema, item in s.named():
+        if isinstance(item, Table):
+            called = {column.id: number for number, column in numbered_columns(item)}
+            for check in item.checks:
+                yield {
+                    **common, "oid": check_oid(item, check), "conname": check.name,
+                    "connamespace": item_oid(schema.id), "contype": "c", "convalidated": check.since is None,
+                    "conrelid": item_oid(item.id), "conindid": 0, "connoinherit": False,
+                    "conkey": list(dict.fromkeys(called[column_id] for _, column_id in check.reads)) or None,
+                    "conbin": check_today(check, item),
+                }  # fmt: skip
         relation = s.image.item(item.relation_id) if isinstance(item, Index) and item.constraint is not None else None
         if relation is None:
             continue
         position = {column.stored_as: number for number, column in numbered_columns(relation)}
         yield {
-            "oid": item_oid(item.id), "conname": item.name, "connamespace": item_oid(schema.id),
-            "contype": "p" if item.constraint == PRIMARY else "u", "condeferrable": False, "condeferred": False,
-            "convalidated": True, "conrelid": item_oid(relation.id), "contypid": 0, "conindid": item_oid(item.id),
-            "conparentid": 0, "confrelid": 0, "confupdtype": " ", "confdeltype": " ", "confmatchtype": " ",
-            "conislocal": True, "coninhcount": 0, "connoinherit": True,
+            **common, "oid": item_oid(item.id), "conname": item.name, "connamespace": item_oid(schema.id),
+            "contype": "p" if item.constraint == PRIMARY else "u", "convalidated": item.since is None,
+            "conrelid": item_oid(relation.id), "conindid": item_oid(item.id), "connoinherit": True,
             "conkey": [position[name] for name in item.key],
         }  # fmt: skip
 

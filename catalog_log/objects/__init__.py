@@ -8,6 +8,7 @@ goes with what, which controllers are told of it.  What SHOW CREATE and the syst
 from collections.abc import Mapping
 
 from catalog_log.objects.asked import cluster_of, ever, numbered_columns, own_columns, places, view_inputs
+from catalog_log.objects.check import CHECK, Check
 from catalog_log.objects.connection import Connection, Secret
 from catalog_log.objects.definition import Definition, Reference, SparkText
 from catalog_log.objects.errors import ERRORS_COLUMNS, Errors
@@ -30,9 +31,9 @@ KINDS: tuple[type[Item], ...] = (Table, Source, Errors, View, MaterializedView, 
 BY_KIND: Mapping[str, type[Item]] = {each.kind: each for each in KINDS}
 
 __all__ = [
-    "ALWAYS", "BY_DEFAULT", "BY_KIND", "CONNECTION", "ERRORS", "ERRORS_COLUMNS", "INDEX", "KINDS", "MATERIALIZED_VIEW",
-    "PRIMARY", "SEQUENCE", "SINK", "SOURCE", "TABLE", "UNIQUE", "VIEW", "Audience", "Column", "Connection",
-    "Definition", "Errors", "Generator", "Index", "Item", "Maintained", "MaterializedView", "Queried", "Reference",
-    "Relation", "Secret", "Sequence", "Sink", "Source", "SparkText", "Table", "View", "cluster_of", "ever", "key_names",
-    "numbered", "numbered_columns", "own_columns", "places", "view_inputs",
+    "ALWAYS", "BY_DEFAULT", "BY_KIND", "CHECK", "CONNECTION", "ERRORS", "ERRORS_COLUMNS", "INDEX", "KINDS",
+    "MATERIALIZED_VIEW", "PRIMARY", "SEQUENCE", "SINK", "SOURCE", "TABLE", "UNIQUE", "VIEW", "Audience", "Check",
+    "Column", "Connection", "Definition", "Errors", "Generator", "Index", "Item", "Maintained", "MaterializedView",
+    "Queried", "Reference", "Relation", "Secret", "Sequence", "Sink", "Source", "SparkText", "Table", "View",
+    "cluster_of", "ever", "key_names", "numbered", "numbered_columns", "own_columns", "places", "view_inputs",
 ]  # fmt: skip

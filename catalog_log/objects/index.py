@@ -24,6 +24,9 @@ class Index(Maintained):
     constraint: str | None = None
     """:data:`PRIMARY` or :data:`UNIQUE` of one that keeps a constraint of its table, which is called as it is: no two
     rows have the same values in its columns, none of which is NULL."""
+    since: str | None = None
+    """Of a constraint, while somebody looks whether there are rows that do not keep it: what tells this time from any
+    other.  Rows that are written keep it already."""
 
     @property
     def depends_on(self) -> tuple[str, ...]:
@@ -37,7 +40,8 @@ class Index(Maintained):
         return replace(super().with_ids(now, spark), relation_id=now(self.relation_id))
 
     def fields(self) -> dict[str, Any]:
-        options = {} if self.constraint is None else {_CONSTRAINT: self.constraint}
+        options = {_CONSTRAINT: self.constraint, _SINCE: self.since}
+        options = {name: said for name, said in options.items() if said is not None}
         return {"index_columns": self.key, "options": options}
 
     @classmethod
@@ -45,13 +49,14 @@ class Index(Maintained):
         return cls(
             *head, relation_id=record["depends_on"][0], key=tuple(record["index_columns"]),
             cluster_id=required(record["cluster_id"]), constraint=record["options"].get(_CONSTRAINT),
+            since=record["options"].get(_SINCE),
         )  # fmt: skip
 
 
 PRIMARY, UNIQUE = "primary key", "unique"
 
-_CONSTRAINT = "constraint"
-"""The option of its record that says which."""
+_CONSTRAINT, _SINCE = "constraint", "since"
+"""The options of its record that say which, and since when rows are looked at for it."""
 
 
 def key_names(index: Index, relation: Item | None) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from catalog_log.objects.check import Check
 from catalog_log.objects.item import Column, Record, Relation, as_stored
 
 
@@ -24,6 +25,8 @@ class Table(Relation):
     """Columns that take no NULL any more while somebody looks whether there is one (SET NOT NULL), by their ids, each
     with what tells this time from any other.  They are ``nullable`` until that is known, and NOT NULL for code that
     knows nothing of this."""
+    checks: tuple[Check, ...] = ()
+    """What every row keeps, by name: in the order in which it is looked at."""
 
     @property
     def stored(self) -> tuple[Column, ...]:
@@ -62,13 +65,22 @@ class Table(Relation):
     def not_marked(self, column: Column) -> Table:
         return replace(self, unchecked=tuple([each for each in self.unchecked if each[0] != column.id]))
 
+    def with_check(self, check: Check) -> Table:
+        """Itself with ``check``, in the place of one that is called so."""
+        others = [each for each in self.checks if each.name != check.name]
+        return replace(self, checks=tuple(sorted((*others, check), key=lambda each: each.name)))
+
+    def without_check(self, name: str) -> Table:
+        return replace(self, checks=tuple([each for each in self.checks if each.name != name]))
+
     def without(self, column: Column) -> Table:
-        """Itself without a column, which it had."""
+        """Itself without a column, which it had, and without the checks that use it."""
         found = self.with_default(column, ()).not_marked(column)
         left = tuple([each for each in found.columns if each.id != column.id])
         identities = tuple([each for each in found.identities if each[0] != column.id])
         gone = replace(column, nullable=True, default=None)
-        return replace(found, columns=left, dropped=(*found.dropped, gone), identities=identities)
+        checks = tuple([each for each in found.checks if not each.uses(column.id)])
+        return replace(found, columns=left, dropped=(*found.dropped, gone), identities=identities, checks=checks)
 
     def with_default(self, column: Column, reads: Sequence[str]) -> Table:
         """Itself with ``column`` in the place of the one of that id, whose DEFAULT reads the sequences ``reads``."""
@@ -99,6 +111,7 @@ class Table(Relation):
         options = {f"{_READS}{column_id}": ",".join(ids) for column_id, ids in self.reads}
         options |= {f"{_IDENTITY}{column_id}": f"{kind},{of}" for column_id, kind, of in self.identities}
         options |= {f"{_UNCHECKED}{column_id}": since for column_id, since in self.unchecked}
+        options |= {f"{_CHECK}{each.name}": each.text for each in self.checks}
         found = {"dropped": [vars(column) for column in self.dropped], "options": options}
         if self.unchecked:
             found["columns"] = [vars(column) | {"nullable": self.takes_null(column)} for column in self.columns]
@@ -113,7 +126,9 @@ class Table(Relation):
         if unchecked:
             marked = dict(unchecked)
             columns = tuple([replace(each, nullable=True) if each.id in marked else each for each in columns])
-        return cls(*head, columns, dropped, tuple(reads), tuple(identities), unchecked)
+        said = [each for each in record["options"].items() if each[0].startswith(_CHECK)]
+        checks = tuple([Check.of_text(name.removeprefix(_CHECK), text) for name, text in sorted(said)])
+        return cls(*head, columns, dropped, tuple(reads), tuple(identities), unchecked, checks)
 
 
 ALWAYS, BY_DEFAULT = "always", "default"
@@ -121,6 +136,8 @@ ALWAYS, BY_DEFAULT = "always", "default"
 _READS, _IDENTITY, _UNCHECKED = "reads/", "identity/", "unchecked/"
 """Begin the options of a table's record that say what a DEFAULT reads, what an identity column is, and since when it
 is looked whether a column has a NULL; a column's id follows."""
+_CHECK = "check/"
+"""Begins the options that are its checks; the name of one follows."""
 
 
 def _by_column(record: Record, prefix: str) -> Iterator[tuple[int, list[str]]]:

@@ -127,12 +127,19 @@ def _check_aliases(ast: exp.Expression) -> None:
             raise InvalidUsage(f"{word} in FROM must have an alias", sqlstate="42601", hint=hint)
 
 
-def bind_kept(ast: exp.Expression, references: Sequence[Reference], objects: Objects) -> Bound:
-    """Bind a view's query as it was bound when the view was made, whatever is called so now.
+def bind_kept(
+    ast: exp.Expression,
+    references: Sequence[Reference],
+    objects: Objects,
+    zone: str = "UTC",
+    assigned: Sequence[SqlType] = (),
+) -> Bound:
+    """Bind a query that is kept, as a view's is, as it was bound when it was made, whatever is called so now.
 
-    Raises as :func:`bind_query`: the binder may not take what one of an older release took.
+    Raises as :func:`bind_query`: the binder may not take what one of an older release took.  ``zone`` is that of who
+    defines it, by which nothing in it may be.
     """
-    return _bound(ast, Meant(references, objects), "UTC", None, True, ())
+    return _bound(ast, Meant(references, objects), zone, None, True, assigned)
 
 
 def _bound(

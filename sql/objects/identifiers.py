@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from journal.errors import InvalidUsage
 from sql.objects.names import SYSTEM_SCHEMAS
@@ -63,3 +63,20 @@ def check_columns(columns: Iterable[str]) -> None:
 def errors_name(source: str) -> str:
     """What the errors of a source are called, unless somebody calls them otherwise."""
     return f"{source}_errors"
+
+
+def name_made_of(one: str, other: str | None, label: str, taken: Callable[[str], bool]) -> str:
+    """``<one>_<other>_<label>``, numbered where that is ``taken``; of both names so much as fits, as Postgres cuts
+    them."""
+    number = 0
+    while True:
+        end = f"_{label}{number or ''}"
+        names = [each.encode() for each in ((one,) if other is None else (one, other))]
+        room = IDENTIFIER_BYTES_MAX - len(end) - (len(names) - 1)
+        while sum(map(len, names)) > room:
+            longest = 0 if len(names) == 1 or len(names[0]) > len(names[1]) else 1
+            names[longest] = names[longest][:-1]
+        name = "_".join(each.decode(errors="ignore") for each in names) + end
+        if not taken(name):
+            return name
+        number += 1

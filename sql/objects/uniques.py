@@ -7,7 +7,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from catalog_log.objects import PRIMARY, Column, Index, Table
+from catalog_log.objects import Column, Index, Table
 from sql.objects.names import ImageLike
 
 
@@ -41,8 +41,8 @@ class Unique:
 
 
 def uniques_of(table: Table, image: ImageLike) -> tuple[Unique, ...]:
-    """Those of ``table``: in the order in which Postgres looks at them, its primary key first."""
+    """Those of ``table``: in the order in which Postgres looks at them, which is that in which they were made."""
     found = [each for each in image.dependents(table.id) if isinstance(each, Index) and each.constraint is not None]
     by_stored = {column.stored_as: column for column in table.columns}
-    ordered = sorted(found, key=lambda each: (each.constraint != PRIMARY, len(each.id), each.id))
+    ordered = sorted(found, key=lambda each: (len(each.id), each.id))
     return tuple([Unique(each, tuple([by_stored[name] for name in each.key])) for each in ordered])

@@ -37,7 +37,8 @@ def plan_conflict(
     """
     table = plan.table
     assert isinstance(table, Table), table
-    arbiters = _arbiters(said, table, plan.uniques)
+    # What is announced only may have several rows of a key.
+    arbiters = _arbiters(said, table, tuple([each for each in plan.uniques if each.index.since is None]))
     if said.assigned is None:
         return ConflictPlan(arbiters), {}
     if table.dropped:

@@ -39,6 +39,7 @@ from sql.objects.item_ids import ItemIds
 from sql.objects.names import ImageLike, Names
 from sql.objects.uniques import uniques_of
 from sql.statements.assigning import literal_slot, stored
+from sql.statements.ddl_added import Added, added, mark_of, named, no_constraint, renamed, valid
 from sql.statements.ddl_alter import altered
 from sql.statements.ddl_comment import column_key, gone_with
 from sql.statements.ddl_drop import everything, told_cascade, told_dependents
@@ -70,10 +71,14 @@ class _Draft:
     """The relation as the statement found it."""
     asked: list[Column] | None = None
     """Columns that are to be NOT NULL if no row has a NULL there, where they are only asked for: then they are."""
+    added: list[Added] = field(default_factory=list)
+    """Constraints that are to be its own, where they are only asked for."""
     gone: dict[str, Item] = field(default_factory=dict)
     """Objects that go with columns."""
     left: dict[str, Item] = field(default_factory=dict)
     """Objects that stay without what goes."""
+    indexes: dict[str, Index] = field(default_factory=dict)
+    """Indexes of its constraints that are new, or other ones than they were, by their ids."""
     counted: dict[str, tuple[Sequence, Position]] = field(default_factory=dict)
     """Sequences that are new or step otherwise, by their ids, and where they go on."""
     ids: ItemIds | None = None
@@ -105,7 +110,7 @@ def plan_columns(s: st.AlterColumns, image: ImageLike, names: Names) -> DdlPlan:
     updates = [records.remove(model.ITEMS, item_id) for item_id in gone]
     for item_id in gone:
         updates += gone_with(image, draft.gone[item_id])
-    updates += [records.put(model.ITEMS, item.id, item) for item in draft.left.values()]
+    updates += [records.put(model.ITEMS, item.id, item) for item in (*draft.left.values(), *draft.indexes.values())]
     if draft.item != found:
         updates.append(records.put(model.ITEMS, found.id, draft.item))
         updates += _comments_gone(image, found, draft.item)
@@ -113,7 +118,7 @@ def plan_columns(s: st.AlterColumns, image: ImageLike, names: Names) -> DdlPlan:
         updates += [records.put(model.ITEMS, item.id, item), put_position(item, at)]
     if draft.ids is not None:
         updates.append(draft.ids.update())
-    made = tuple([key for key in draft.counted if image.item(key) is None])
+    made = tuple([key for key in (*draft.counted, *draft.indexes) if image.item(key) is None])
     return DdlPlan(tuple(updates), s.tag, tuple(draft.notices), made, tuple(gone), (found.id,))
 
 
@@ -132,7 +137,7 @@ def unchecked(s: st.AlterColumns, image: ImageLike, names: Names) -> Unchecked |
     for action in s.actions:
         _DO[type(action)](draft, action)
     left = {column.id for column in draft.item.columns if not column.nullable}
-    return of_columns(s, found, [column for column in asked if column.id in left])
+    return of_columns(s, found, [column for column in asked if column.id in left], draft.added)
 
 
 def _comments_gone(image: ImageLike, before: Relation, after: Relation) -> list[Update]:
@@ -341,14 +346,51 @@ def _set_default(draft: _Draft, action: st.SetDefault) -> None:
 
 def _drop_constraint(draft: _Draft, action: st.DropConstraint) -> None:
     table = _table(draft)
-    found = next((each.index for each in uniques_of(draft.before, draft.image) if each.index.name == action.name), None)
-    if found is None or found.id in draft.gone:
-        told = f'constraint "{action.name}" of relation "{table.name}" does not exist'
+    found = named(table, action.name, draft.image)
+    if found is None or isinstance(found, Index) and found.id in draft.gone:
+        error = no_constraint(action.name, table)
         if not action.if_exists:
-            raise InvalidUsage(told, sqlstate="42704")
-        draft.notices.append(PlanNotice(f"{told}, skipping", "00000"))
+            raise error
+        draft.notices.append(PlanNotice(f"{error.message}, skipping", "00000"))
+    elif isinstance(found, Index):
+        draft.gone[found.id] = found
+    else:
+        draft.item = table.without_check(found.name)
+
+
+def _add_constraint(draft: _Draft, action: st.AddConstraint) -> None:
+    table, image = _table(draft), draft.image
+    if action.checked is not None:
+        name = action.said.name or ""
+        found = valid(named(table, name, image), table, name, action.checked)
+        if isinstance(found, Index):
+            draft.indexes[found.id] = found
+        else:
+            draft.item = table.with_check(found)
         return
-    draft.gone[found.id] = found
+    draft.ids = draft.ids or ItemIds(image)
+    others = [each.name for each in draft.indexes.values()]
+    said, since = action.said, str(image.upper)
+    draft.item, made = added(table, said, draft.gone, image, draft.names, draft.ids, others, since)
+    if isinstance(made.kept_by, Index) and image.item(made.kept_by.id) is None:
+        draft.indexes[made.kept_by.id] = made.kept_by
+    for name in said.columns if said.kind == PRIMARY else ():
+        _set_not_null(draft, st.SetNotNull(st.Name((name,))))
+    if draft.asked is not None:
+        draft.added.append(made)
+
+
+def _rename_constraint(draft: _Draft, action: st.RenameConstraint) -> None:
+    draft.item, index = renamed(_table(draft), action.name, action.to, draft.image)
+    if index is not None:
+        draft.indexes[index.id] = index
+
+
+def _withdraw(draft: _Draft, action: st.Withdraw) -> None:
+    table = _table(draft)
+    found = named(table, action.name, draft.image)
+    if found is not None and mark_of(found, table) == action.mark:
+        _drop_constraint(draft, st.DropConstraint(action.name))
 
 
 def _drop_not_null(draft: _Draft, action: st.DropNotNull) -> None:
@@ -464,7 +506,10 @@ _DO: dict[type, Callable] = {
     st.DropColumn: _drop,
     st.RenameColumn: _rename,
     st.SetDefault: _set_default,
+    st.AddConstraint: _add_constraint,
     st.DropConstraint: _drop_constraint,
+    st.RenameConstraint: _rename_constraint,
+    st.Withdraw: _withdraw,
     st.DropNotNull: _drop_not_null,
     st.SetNotNull: _set_not_null,
     st.Unmark: _unmark,

@@ -7,16 +7,17 @@ would hold all of every table; and a constraint without an index, which each row
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from catalog_log import records
 from catalog_log.model import Schema
-from catalog_log.objects import PRIMARY, Index, Table
+from catalog_log.objects import CHECK, PRIMARY, Index, Table
 from journal.errors import InvalidUsage
-from sql.objects.identifiers import IDENTIFIER_BYTES_MAX, check_identifier
+from sql.objects.identifiers import check_identifier, name_made_of
 from sql.objects.item_ids import ItemIds
 from sql.objects.names import ImageLike, Names, cluster_named
+from sql.statements.ddl_checks import with_check
 from sql.statements.ddl_made import taken
 from sql.syntax.constraints import Constraint
 from trees.errors import already_exists, unsupported
@@ -34,51 +35,78 @@ def with_constraints(
     image: ImageLike,
     names: Names,
 ) -> tuple[Table, list[Index]]:
-    """``table``, whose primary key takes no NULL, and the indexes that keep its constraints.
+    """A new ``table`` with its checks, whose primary key takes no NULL, and the indexes that keep its other
+    constraints.
 
-    Raises 42P16 for two primary keys, 42703 and 42701 for their columns, 42P07 for a name that is taken,
+    Raises 42P16 for two primary keys, 42703 and 42701 for their columns, 42P07 and 42710 for a name that is taken,
     0A000 for types whose equality is not that of bytes, and in catalogs that keep no constraints.
     """
-    if not said:
-        return table, []
-    if image.genesis.format_version < records.KEYS_FROM:
-        raise unsupported(
-            f"{said[0].kind.upper()} in a catalog of format {image.genesis.format_version}",
-            hint=f"constraints are kept by catalogs made with format {records.KEYS_FROM} or later",
-        )
-    cluster = cluster_named(image, names.cluster)
-    if sum(each.kind == PRIMARY for each in said) > 1:
-        told = f'multiple primary keys for table "{table.name}" are not allowed'
-        second = [each for each in said if each.kind == PRIMARY][1]
-        raise InvalidUsage(told, sqlstate="42P16", position=second.at + 1)
+    for each in said:
+        if each.kind == CHECK:
+            table, _ = with_check(table, each, image, names)
+    keys = [each for each in said if each.kind != CHECK]
+    if sum(each.kind == PRIMARY for each in keys) > 1:
+        raise two_primary_keys(table, [each for each in keys if each.kind == PRIMARY][1])
     found: list[Index] = []
-    names_taken = {table.name}
     # The primary key first, as Postgres makes them: what it is called by itself the others are not.
-    for key, each in _once(table, sorted(said, key=lambda each: each.kind != PRIMARY)).items():
-        name = each.name or _free_name(table.name, each, schema, image, names_taken)
-        check_identifier(name)
-        if name in names_taken or taken(image, schema, name):
-            raise already_exists("relation", name)
-        names_taken.add(name)
-        found.append(
-            Index(ids.item(), table.schema_id, name, table.create_sql, relation_id=table.id, key=key,
-                  cluster_id=cluster.id, constraint=each.kind)
-        )  # fmt: skip
+    for each in _each_once(sorted(keys, key=lambda each: each.kind != PRIMARY)):
+        index = unique_index(table, each, schema, ids, image, names, [table.name, *(other.name for other in found)])
+        found.append(index)
         if each.kind == PRIMARY:
-            not_null = [replace(c, nullable=False) if c.stored_as in key else c for c in table.columns]
+            not_null = [replace(c, nullable=False) if c.stored_as in index.key else c for c in table.columns]
             table = replace(table, columns=tuple(not_null))
     return table, found
 
 
-def _once(table: Table, said: Sequence[Constraint]) -> dict[tuple[str, ...], Constraint]:
-    """Each by its key.  What is said again of the same columns is the same constraint, which keeps the first name that
-    it is given, as in Postgres."""
+def _each_once(said: Sequence[Constraint]) -> list[Constraint]:
+    """Without those that say what one before them says, which is called as they are where it has no name."""
     found: dict[tuple[str, ...], Constraint] = {}
     for each in said:
-        first = found.setdefault(key_of(table, each), each)
-        if first.name is None and each.name is not None:
-            found[key_of(table, each)] = replace(first, name=each.name)
-    return found
+        before = found.get(each.columns)
+        if before is None:
+            found[each.columns] = each
+        elif before.name is None:
+            found[each.columns] = replace(before, name=each.name)
+    return list(found.values())
+
+
+def two_primary_keys(table: Table, second: Constraint) -> InvalidUsage:
+    """42P16."""
+    told = f'multiple primary keys for table "{table.name}" are not allowed'
+    return InvalidUsage(told, sqlstate="42P16", position=second.at + 1)
+
+
+def unique_index(
+    table: Table,
+    said: Constraint,
+    schema: Schema,
+    ids: ItemIds,
+    image: ImageLike,
+    names: Names,
+    others: Collection[str],
+    since: str | None = None,
+) -> Index:
+    """The index that keeps PRIMARY KEY or UNIQUE; ``others`` are names that are taken beside those of ``image``.
+
+    Raises as :func:`with_constraints`.
+    """
+    if image.genesis.format_version < records.KEYS_FROM:
+        raise unsupported(
+            f"{said.kind.upper()} in a catalog of format {image.genesis.format_version}",
+            hint=f"constraints are kept by catalogs made with format {records.KEYS_FROM} or later",
+        )
+    cluster, key = cluster_named(image, names.cluster), key_of(table, said)
+    checks = [each.name for each in table.checks]
+    name = said.name or _free_name(table.name, said, schema, image, {*others, *checks})
+    check_identifier(name)
+    if name in others or taken(image, schema, name):
+        raise already_exists("relation", name)
+    if name in checks:
+        raise InvalidUsage(f'constraint "{name}" for relation "{table.name}" already exists', sqlstate="42710")
+    return Index(
+        ids.item(), table.schema_id, name, table.create_sql, relation_id=table.id, key=key, cluster_id=cluster.id,
+        constraint=said.kind, since=since,
+    )  # fmt: skip
 
 
 def key_of(table: Table, said: Constraint) -> tuple[str, ...]:
@@ -105,13 +133,7 @@ def _check_type(kind: SqlType, said: Constraint) -> None:
         raise unsupported(what, hint="give it one: numeric(38, 0)", position=said.at + 1)
 
 
-def _free_name(table: str, said: Constraint, schema: Schema, image: ImageLike, others: set[str]) -> str:
+def _free_name(table: str, said: Constraint, schema: Schema, image: ImageLike, others: Collection[str]) -> str:
     """``<table>_pkey`` or ``<table>_<columns>_key``, with a number where that is taken, cut to fit."""
-    stem = (table,) if said.kind == PRIMARY else (table, *said.columns)
-    end = "pkey" if said.kind == PRIMARY else "key"
-    cut = "_".join(stem).encode()[: IDENTIFIER_BYTES_MAX - 8].decode(errors="ignore")
-    name, n = f"{cut}_{end}", 0
-    while name in others or taken(image, schema, name):
-        n += 1
-        name = f"{cut}_{end}{n}"
-    return name
+    columns, end = (None, "pkey") if said.kind == PRIMARY else ("_".join(said.columns), "key")
+    return name_made_of(table, columns, end, lambda name: name in others or taken(image, schema, name))

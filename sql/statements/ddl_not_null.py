@@ -1,4 +1,4 @@
-"""SET NOT NULL, and ADD COLUMN … NOT NULL where rows get nothing in it: what only rows say.  Pure.
+"""SET NOT NULL, ADD COLUMN … NOT NULL where rows get nothing in it, and ADD CONSTRAINT: what only rows say.  Pure.
 
 Whether a column has a NULL is said by rows, which others write meanwhile.  So it is done in two halves, between which
 rows are looked at:
@@ -13,6 +13,9 @@ Turned down: looking at rows first and marking then, which a row that is committ
 record that says both, since a proposal is decided by the catalog alone, and rows by the oracle.  Where a process ends
 between the halves the mark stays: NULLs are refused, nobody says that there are none, and whoever says the statement
 again goes on with it.
+
+A constraint is *announced* where a column is marked (:mod:`sql.statements.ddl_added`); a PRIMARY KEY marks its columns,
+too.
 """
 
 from __future__ import annotations
@@ -20,10 +23,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from catalog_log.objects import Column, Relation, Table
+from catalog_log.objects import PRIMARY, Column, Relation, Table
 from journal.errors import Conflict, InvalidUsage
 from sql.objects.identifiers import quoted
 from sql.objects.names import ImageLike, name_parts
+from sql.statements.ddl_added import Added, Look, looks, mark_of, named
 from sql.syntax import statements as st
 from sql.syntax.column_defs import ColumnDef
 from trees.errors import unsupported
@@ -32,15 +36,21 @@ from trees.errors import unsupported
 @dataclass(frozen=True)
 class Unchecked:
     """Columns of ``table`` that are to be NOT NULL; those of ``added`` are not there yet, or are by a statement that
-    was not ended."""
+    was not ended.  And ``constraints`` that are to be its own."""
 
     table: Table
     columns: tuple[Column, ...]
     added: tuple[str, ...]
+    constraints: tuple[Added, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
         return (*(column.name for column in self.columns), *self.added)
+
+    def looks(self, image: ImageLike) -> list[Look]:
+        """What rows are asked: first whether there is a NULL."""
+        nulls = [Look(self.query(image), self._has_nulls)] if self.names else []
+        return [*nulls, *looks(self.constraints, image, self.table.id)]
 
     def query(self, image: ImageLike) -> str:
         """Of one row that has a NULL in one of them: in which.  No row where there is none.
@@ -55,24 +65,54 @@ class Unchecked:
         relation = ".".join(map(quoted, name_parts(image, table)))
         return f"select {said} from {relation} where {' or '.join(tests)} limit 1"
 
-    def marks(self, table: Table) -> Mapping[str, str] | None:
-        """By their names, the marks of all of them; ``None`` where one has none (any more)."""
+    def _has_nulls(self, row: Sequence[object], texts: Sequence[str | None]) -> InvalidUsage:
+        """23502: ``row`` is what :meth:`query` gave."""
+        name = next(name for name, is_null in zip(self.names, row, strict=True) if is_null)
+        told = f'column "{name}" of relation "{self.table.name}" contains null values'
+        error = InvalidUsage(told, sqlstate="23502")
+        error.about = {"table": self.table.name, "column": name}
+        return error
+
+    def marks(self, table: Table, image: ImageLike) -> Marks | None:
+        """The marks of all columns and of all constraints; ``None`` where one has none (any more)."""
         by_name = {column.name: column for column in table.columns}
-        found = {name: table.mark_of(by_name[name]) if name in by_name else None for name in self.names}
-        return None if None in found.values() else {name: mark for name, mark in found.items() if mark is not None}
+        columns = {name: table.mark_of(by_name[name]) if name in by_name else None for name in self.names}
+        of = {each.said.name or "": named(table, each.said.name or "", image) for each in self.constraints}
+        constraints = {name: None if found is None else mark_of(found, table) for name, found in of.items()}
+        if None in columns.values() or None in constraints.values():
+            return None
+        return Marks(
+            {name: mark for name, mark in columns.items() if mark is not None},
+            {name: mark for name, mark in constraints.items() if mark is not None},
+        )
+
+
+@dataclass(frozen=True)
+class Marks:
+    """By the names of columns, and of constraints."""
+
+    columns: Mapping[str, str]
+    constraints: Mapping[str, str]
 
 
 def may_need_rows(action: st.ColumnAction) -> bool:
     """Whether rows may have to be looked at for it."""
     if isinstance(action, st.AddColumn):
         return not action.column.nullable
-    return isinstance(action, st.SetNotNull) and action.checked is None
+    return isinstance(action, (st.SetNotNull, st.AddConstraint)) and action.checked is None
 
 
-def of_columns(s: st.AlterColumns, table: Table, asked: Collection[Column]) -> Unchecked | None:
-    """0A000 where a column comes so, and other columns go or are called otherwise: half of that could not be undone."""
-    if not asked:
+def of_columns(
+    s: st.AlterColumns, table: Table, asked: Collection[Column], constraints: Sequence[Added] = ()
+) -> Unchecked | None:
+    """0A000 where a column comes so, and other columns go or are called otherwise: half of that could not be undone.
+    The same where a constraint comes, and another one goes or its column comes."""
+    if not asked and not constraints:
         return None
+    if constraints and any(isinstance(each, (st.DropConstraint, st.AddColumn)) for each in s.actions):
+        raise unsupported(
+            "ADD CONSTRAINT beside DROP CONSTRAINT or ADD COLUMN", hint="say it in a statement of its own"
+        )
     there = {column.id for column in table.columns}
     marked = {action.column.name for action in s.actions if isinstance(action, st.AddColumn)}
     added = tuple([each.name for each in asked if each.id not in there or each.name in marked])
@@ -83,40 +123,55 @@ def of_columns(s: st.AlterColumns, table: Table, asked: Collection[Column]) -> U
             "ADD COLUMN … NOT NULL without a DEFAULT beside other actions",
             hint="say it in a statement of its own",
         )
-    return Unchecked(table, tuple([each for each in asked if each.name not in added]), added)
+    columns = tuple([each for each in asked if each.name not in added])
+    return Unchecked(table, columns, added, tuple(constraints))
 
 
 def first_half(s: st.AlterColumns, of: Unchecked) -> st.AlterColumns:
-    """What marks the columns, and adds those that are not there."""
-    kept = [each for each in s.actions if _name(each) in of.names and may_need_rows(each)]
-    return replace(s, actions=tuple(kept))
-
-
-def second_half(s: st.AlterColumns, of: Unchecked, marks: Mapping[str, str]) -> st.AlterColumns:
-    """All of ``s``, where no row was found under ``marks`` that has a NULL there."""
+    """What marks the columns, adds those that are not there, and announces the constraints."""
+    constraints = iter(of.constraints)
     actions: list[st.ColumnAction] = []
     for each in s.actions:
+        if isinstance(each, st.AddConstraint):
+            actions.append(st.AddConstraint(next(constraints).said))
+        elif _name(each) in of.names and may_need_rows(each):
+            actions.append(each)
+    return replace(s, actions=tuple(actions))
+
+
+def second_half(s: st.AlterColumns, of: Unchecked, marks: Marks) -> st.AlterColumns:
+    """All of ``s``, where no row was found under ``marks`` that has a NULL there or does not keep a constraint."""
+    constraints = iter(of.constraints)
+    actions: list[st.ColumnAction] = []
+    done: set[str] = set()
+
+    def set_not_null(name: str) -> None:
+        if name in marks.columns and name not in done:
+            done.add(name)
+            actions.append(st.SetNotNull(st.Name((name,)), marks.columns[name]))
+
+    for each in s.actions:
         name = _name(each)
-        if name in of.names and may_need_rows(each):
-            actions.append(st.SetNotNull(st.Name((name,)), marks[name]))
+        if isinstance(each, st.AddConstraint):
+            said = next(constraints).said
+            for column in said.columns if said.kind == PRIMARY else ():
+                set_not_null(column)
+            actions.append(st.AddConstraint(said, marks.constraints[said.name or ""]))
+        elif name in of.names and may_need_rows(each):
+            set_not_null(name)
         else:
             actions.append(each)
     return replace(s, actions=tuple(actions))
 
 
-def undone(s: st.AlterColumns, of: Unchecked, marks: Mapping[str, str], image: ImageLike) -> st.AlterColumns | None:
+def undone(s: st.AlterColumns, of: Unchecked, marks: Marks, image: ImageLike) -> st.AlterColumns | None:
     """What takes the first half back; ``None`` where its table is gone."""
     table = image.item(of.table.id)
     if not isinstance(table, Table):
         return None
-    actions = [st.Unmark(st.Name((name,)), mark, name in of.added) for name, mark in marks.items()]
+    actions: list[st.ColumnAction] = [st.Withdraw(*each) for each in marks.constraints.items()]
+    actions += [st.Unmark(st.Name((name,)), mark, name in of.added) for name, mark in marks.columns.items()]
     return replace(s, name=st.Name(name_parts(image, table)), actions=tuple(actions), if_exists=True)
-
-
-def has_nulls(of: Unchecked, row: Sequence[object]) -> InvalidUsage:
-    """23502: ``row`` is what :meth:`Unchecked.query` gave."""
-    name = next(name for name, is_null in zip(of.names, row, strict=True) if is_null)
-    return InvalidUsage(f'column "{name}" of relation "{of.table.name}" contains null values', sqlstate="23502")
 
 
 def _name(action: st.ColumnAction) -> str | None:

@@ -34,7 +34,7 @@ from sql.typing.check_zoned import checker_for
 from sql.typing.zones import has_moments
 from trees import types as t
 from trees.budget import bounded
-from trees.errors import mismatch, no_column, not_null, unsupported, wrong_kind
+from trees.errors import mismatch, no_column, unsupported, wrong_kind
 from trees.nodes import cast, declared_type, only, union_all
 from values.types import SqlType, parse_type
 
@@ -47,7 +47,7 @@ ROWS_MAX = 100_000
 
 @bounded
 def plan_insert(s: st.Insert, image: ImageLike, names: Names, declared: dict[int, SqlType] | None = None) -> InsertPlan:
-    """Plan an INSERT.  Raises 42P01, 42809, 42703, 42601 (counts), 42804, 23502 and the errors of its query."""
+    """Plan an INSERT.  Raises 42P01, 42809, 42703, 42601 (counts), 42804 and the errors of its query."""
     table = table_named(s.table, image, names)
     plan = replace(_planned(s, table, image, names, declared), uniques=uniques_of(table, image))
     if s.conflict is None and s.returning is None:
@@ -182,7 +182,6 @@ def _insert_values(
     its_own, always = _identities(table, s)
     # What a number without a unit means hangs on the fields that an interval is declared with.
     read_as = [parse_type(c.type) if kind == t.INTERVAL else kind for c, kind in zip(table.columns, types, strict=True)]
-    needed = [i for i, column in enumerate(table.columns) if not table.takes_null(column)]
     left_out = [i for i in range(len(types)) if i not in targets]
     rows = []
     width = None
@@ -209,7 +208,6 @@ def _insert_values(
         for index in left_out if len(nodes) == len(targets) else range(len(types)):
             if slots[index] is None:
                 slots[index] = default(index)
-        _check_nulls(slots, needed, table)
         rows.append(tuple(slots))
     params = {n: checker.params.get(n, t.TEXT) for n in range(1, max(checker.seen, default=0) + 1)}
     literals = checker.zone is not None and checker.zone.literals
@@ -383,12 +381,6 @@ def _param_slot(number: int, column: str, wanted: SqlType, checker: Checker) -> 
     return Slot(param=number)
 
 
-def _check_nulls(row: list[Slot | None], needed: list[int], table: Item) -> None:
-    for index in needed:
-        if row[index] == NULL:
-            raise not_null(table.columns[index].name, table.name)
-
-
 def _insert_query(
     source: exp.Expression,
     table: Item,
@@ -426,9 +418,6 @@ def _insert_query(
             raise _not_default(table.columns[index].name)
     given = set(targets) - its_own
     defaults = {i: default_slot(table, i, types[i]) for i in range(len(types)) if i not in given}
-    for index, slot in defaults.items():
-        if slot == Slot(None) and not table.takes_null(table.columns[index]):
-            raise not_null(table.columns[index].name, table.name)
     query = (
         plan_bound(bound, image, names)
         if parts is None or reads is None

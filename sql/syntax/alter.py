@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from catalog_log.objects import BY_KIND, TABLE, Relation
 from sql.syntax.column_defs import ColumnDef, Identity, column_def, default_expression, generated, identity_said
-from sql.syntax.constraints import CONSTRAINTS
+from sql.syntax.constraints import CONSTRAINTS, Constraint, constraint_said
 from sql.syntax.cursor import Cursor
 from sql.syntax.kind_words import ELSEWHERE, kind_said
 from sql.syntax.sequences import Options, sequence_option
@@ -86,9 +86,32 @@ class DropColumn:
 
 
 @dataclass(frozen=True)
+class AddConstraint:
+    """``checked``: the mark (:mod:`sql.statements.ddl_added`) under which no row was found that does not keep it;
+    ``None`` where none was looked for yet."""
+
+    said: Constraint
+    checked: str | None = None
+
+
+@dataclass(frozen=True)
 class DropConstraint:
     name: str
     if_exists: bool = False
+
+
+@dataclass(frozen=True)
+class RenameConstraint:
+    name: str
+    to: str
+
+
+@dataclass(frozen=True)
+class Withdraw:
+    """What ADD CONSTRAINT began under ``mark`` ends without it.  Nobody writes it."""
+
+    name: str
+    mark: str
 
 
 @dataclass(frozen=True)
@@ -153,7 +176,10 @@ class DropIdentity:
 ColumnAction = (
     AddColumn
     | DropColumn
+    | AddConstraint
     | DropConstraint
+    | RenameConstraint
+    | Withdraw
     | RenameColumn
     | SetDefault
     | DropNotNull
@@ -314,6 +340,12 @@ def _rename(c: Cursor, kind: str, name: Name, exists: bool) -> Rename | AlterCol
         new = c.identifier()
         c.end()
         return Rename(kind, name, new, exists)
+    if kind == TABLE and c.take("constraint"):
+        was = c.identifier()
+        c.expect("to")
+        renamed = RenameConstraint(was, c.identifier())
+        c.end()
+        return AlterColumns(kind, name, (renamed,), exists)
     if not issubclass(BY_KIND[kind], Relation) or c.word() in ("constraint", "attribute", "value"):
         raise unsupported(f"ALTER {KIND_WORDS[kind].upper()} … RENAME {(c.word() or '').upper()}".rstrip())
     c.take("column")
@@ -334,6 +366,10 @@ def _action(c: Cursor) -> ColumnAction:
         if not c.take("cascade"):  # nothing hangs on one
             c.take("restrict")
         return dropped
+    if verb == "add" and (said := constraint_said(c)) is not None:
+        if c.word() == "not" and c.word(1) == "valid":
+            raise unsupported("ADD CONSTRAINT … NOT VALID", "rows that are there keep it, too", c.position)
+        return AddConstraint(said)
     if c.word() in CONSTRAINTS:
         raise unsupported(f"ALTER TABLE … {verb.upper()} {c.word().upper()}", position=at.start + 1)
     c.take("column")

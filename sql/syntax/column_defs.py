@@ -124,7 +124,7 @@ def column_def(c: Cursor) -> ColumnDef:
             nullable = False
         elif c.take("null"):
             nullable = True
-        elif c.word() in ("constraint", "primary", "unique") and (said := constraint_said(c, name)) is not None:
+        elif c.word() in _NAMED_OR_NOT and (said := constraint_said(c, name)) is not None:
             constraints.append(said)
         elif c.word() == "constraint" and c.word(2) == "not":
             c.at += 2  # a NOT NULL has no name in any catalog
@@ -134,7 +134,7 @@ def column_def(c: Cursor) -> ColumnDef:
             if identity is not None:
                 raise c.error(f'multiple identity specifications for column "{name}"')
             identity = found
-        elif c.word() in ("primary", "unique", "check", "references", "collate", "generated", "constraint"):
+        elif c.word() in ("references", "collate", "generated", "constraint"):
             raise unsupported(f"{c.word().upper()} on a column", position=c.position)
         else:
             raise c.error()
@@ -144,6 +144,10 @@ def column_def(c: Cursor) -> ColumnDef:
         nullable = serial is None and identity is None
     found = tuple(constraints)
     return ColumnDef(name, sql_type, nullable, default, default_sql, serial is not None, identity, found)
+
+
+_NAMED_OR_NOT = ("constraint", "primary", "unique", "check")
+"""First words of constraints that a column may have."""
 
 
 def identity_said(c: Cursor) -> Identity | None:

@@ -1,12 +1,15 @@
-"""PRIMARY KEY and UNIQUE as statements define them, on a column or on a table.  Pure."""
+"""PRIMARY KEY, UNIQUE and CHECK as statements define them, on a column or on a table.  Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from catalog_log.objects import PRIMARY, UNIQUE
+from sqlglot import exp
+
+from catalog_log.objects import CHECK, PRIMARY, UNIQUE
 from sql.syntax.cursor import Cursor
-from trees.errors import unsupported
+from sql.syntax.to_tree import parse_tokens
+from trees.errors import syntax, unsupported
 
 CONSTRAINTS = frozenset("check constraint exclude foreign primary unique".split())
 """First words of what is said of a table beside its columns."""
@@ -14,17 +17,21 @@ CONSTRAINTS = frozenset("check constraint exclude foreign primary unique".split(
 
 @dataclass(frozen=True)
 class Constraint:
-    """``kind`` is :data:`PRIMARY` or :data:`UNIQUE` of :mod:`catalog_log.objects`; ``name`` is ``None`` where it is
-    given one; ``at`` is where its columns stand."""
+    """``kind`` is :data:`PRIMARY`, :data:`UNIQUE` or :data:`CHECK` of :mod:`catalog_log.objects`; ``name`` is ``None``
+    where it is given one; ``at`` is where its columns stand.  A CHECK has no columns but a ``condition``, which was
+    written as ``sql``."""
 
     kind: str
     columns: tuple[str, ...]
     name: str | None = None
     at: int = 0
+    condition: exp.Expression | None = None
+    sql: str = ""
 
 
 def constraint_said(c: Cursor, column: str | None = None) -> Constraint | None:
-    """``[CONSTRAINT name] PRIMARY KEY`` or ``UNIQUE``, with the columns behind it where it is not that of a ``column``.
+    """``[CONSTRAINT name]`` and ``CHECK (…)``, or ``PRIMARY KEY`` or ``UNIQUE`` with the columns behind it where it is
+    not that of a ``column``.
 
     ``None``, and nothing stepped over, where something else is said.
     """
@@ -35,6 +42,8 @@ def constraint_said(c: Cursor, column: str | None = None) -> Constraint | None:
         c.at = start
         return None
     at = c.position - 1
+    if kind == CHECK:
+        return _check(c, name)
     if kind == UNIQUE and c.take("nulls", "not", "distinct"):
         raise unsupported("UNIQUE NULLS NOT DISTINCT", position=at + 1)
     if kind == UNIQUE:
@@ -49,11 +58,28 @@ def constraint_said(c: Cursor, column: str | None = None) -> Constraint | None:
     return Constraint(kind, columns, name, at)
 
 
+def _check(c: Cursor, name: str | None) -> Constraint:
+    c.expect("(")
+    at, tokens = c.position - 1, c.until()
+    if not tokens:
+        raise c.error()
+    c.expect(")")
+    c.take("no", "inherit")  # nothing inherits
+    _check_immediate(c, CHECK)
+    text, condition = c.text[tokens[0].start : tokens[-1].end + 1], parse_tokens(tokens, c.text)
+    if isinstance(condition, exp.Alias):
+        called = condition.args["alias"]
+        raise syntax(called.name, called.meta.get("start", at) + 1)
+    return Constraint(CHECK, (), name, at, condition, text)
+
+
 def _kind(c: Cursor) -> str | None:
     token = c.current
-    if token is None or c.word() not in ("primary", "unique"):
+    if token is None or c.word() not in ("primary", "unique", "check"):
         return None
     c.at += 1
+    if c.source(token).lower() == "check":
+        return CHECK
     if c.source(token).lower() == "unique":
         return UNIQUE
     if len(c.source(token).split()) == 1:  # the tokenizer makes one of both words where nothing stands between them

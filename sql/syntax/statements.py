@@ -10,6 +10,7 @@ from functools import partial
 from catalog_log.objects import MATERIALIZED_VIEW, SEQUENCE, SOURCE, TABLE
 from sql.syntax.alter import (
     AddColumn,
+    AddConstraint,
     AddIdentity,
     AlterCluster,
     AlterColumns,
@@ -22,6 +23,7 @@ from sql.syntax.alter import (
     DropNotNull,
     Rename,
     RenameColumn,
+    RenameConstraint,
     RenameSchema,
     ResetSource,
     SetDefault,
@@ -29,6 +31,7 @@ from sql.syntax.alter import (
     SetNotNull,
     SetSchema,
     Unmark,
+    Withdraw,
     read_actions,
     read_reset_source,
 )
@@ -108,14 +111,14 @@ ALTERED: Altered = {
 }
 
 __all__ = [
-    "ALTERED", "CREATED", "DDL", "KIND_WORDS", "PLANNED", "WRITES", "AddColumn", "AddIdentity", "AlterCluster",
-    "AlterClustering", "AlterColumns", "AlterHistory", "AlterSequence", "Begin", "Change", "CloseCursors",
-    "ClusterSetting", "ColumnAction", "ColumnDef", "Comment", "Commit", "Control", "Copy", "CopyFrom", "CopyOptions",
-    "CopyTo", "CreateConnection", "CreateGenerator", "CreateIndex", "CreateSchema", "CreateSequence", "CreateSink",
-    "CreateSource", "CreateTable", "CreateView", "Deallocate", "Delete", "Discard", "Drop", "DropColumn",
+    "ALTERED", "CREATED", "DDL", "KIND_WORDS", "PLANNED", "WRITES", "AddColumn", "AddConstraint", "AddIdentity",
+    "AlterCluster", "AlterClustering", "AlterColumns", "AlterHistory", "AlterSequence", "Begin", "Change",
+    "CloseCursors", "ClusterSetting", "ColumnAction", "ColumnDef", "Comment", "Commit", "Control", "Copy", "CopyFrom",
+    "CopyOptions", "CopyTo", "CreateConnection", "CreateGenerator", "CreateIndex", "CreateSchema", "CreateSequence",
+    "CreateSink", "CreateSource", "CreateTable", "CreateView", "Deallocate", "Delete", "Discard", "Drop", "DropColumn",
     "DropConstraint", "DropIdentity", "DropNotNull", "Empty", "Explain", "Fetched", "FormatSpec", "Insert", "Kind",
-    "Name", "Query", "Release", "Rename", "RenameColumn", "RenameSchema", "ResetAll", "ResetSource", "Rollback",
-    "RollbackTo", "Savepoint", "SetDefault", "SetIdentity", "SetNotNull", "SetSchema", "SetTransaction", "SetVariable",
-    "ShowCreate", "ShowObjects", "ShowVariable", "Statement", "Truncate", "Unlisten", "Unmark", "Update", "Upkeep",
-    "Vacuum", "ValidateConnection",
+    "Name", "Query", "Release", "Rename", "RenameColumn", "RenameConstraint", "RenameSchema", "ResetAll", "ResetSource",
+    "Rollback", "RollbackTo", "Savepoint", "SetDefault", "SetIdentity", "SetNotNull", "SetSchema", "SetTransaction",
+    "SetVariable", "ShowCreate", "ShowObjects", "ShowVariable", "Statement", "Truncate", "Unlisten", "Unmark", "Update",
+    "Upkeep", "Vacuum", "ValidateConnection", "Withdraw",
 ]  # fmt: skip

@@ -83,7 +83,7 @@ async def test_a_load_that_fails_late_leaves_nothing_and_says_where(small_blocks
         with pytest.raises(psycopg.errors.NotNullViolation) as wrong:
             await copied(c, "copy t from stdin", data, b"\\N\tlast\n")
         assert wrong.value.diag.context == 'COPY t, line 1001: "\\N\tlast"'
-        assert wrong.value.diag.message_detail == "failing row contains (null, last)"
+        assert wrong.value.diag.message_detail == "Failing row contains (null, last)."
         with pytest.raises(ZeroDivisionError):
             async with c.cursor() as cursor, cursor.copy("copy t from stdin") as copy:
                 await copy.write(data)

@@ -1,4 +1,4 @@
-"""Logs that were written in formats 1 to 5, 7 and 8 are read by today's code, object for object, and go on.
+"""Logs that were written in formats 1 to 5 and 7 to 9 are read by today's code, object for object, and go on.
 
 ``kept/format_<n>.json``: the records as they were written then, and what the code of then read in them.
 """
@@ -15,7 +15,7 @@ from catalog_log.delta import from_empty
 from catalog_log.fold import VerdictKind, admit, admit_all, fold
 from catalog_log.image import EMPTY
 from catalog_log.objects import MaterializedView, SparkText, View, cluster_of, own_columns, view_inputs
-from catalog_log.records import DEFINITIONS_FROM, Proposal, encode_proposal
+from catalog_log.records import DEFINITIONS_FROM, SINKS_FROM, Proposal, encode_proposal
 from controllers.commands import STORAGE, compute
 from controllers.commands_log import decode, encode
 from journal.api import Entry
@@ -86,7 +86,7 @@ def test_it_goes_on_as_code_of_then_can_read_it(kept) -> None:
     for text in ("create view later as select * from over_cheap, app.items", "create table more (a int)",
                  "create materialized view last as select n, count(*) from later group by n"):  # fmt: skip
         plan = plan_ddl(parse(text), image, names())
-        known = range(1, {3: 2, 4: 3, 5: 3, 7: 3, 8: 3}.get(log["format"], 1) + 1)
+        known = range(1, {3: 2, 4: 3, 5: 3, 7: 3, 8: 3, 9: 3}.get(log["format"], 1) + 1)
         assert {codec.frame_version(u.value) for u in plan.updates if u.value is not None} <= set(known)
         proposal = Proposal("p", "w", image.upper, image.upper + 1, tuple(plan.updates), None, log["format"])
         image, verdict = admit(image, Entry(99, encode_proposal(proposal)))
@@ -100,8 +100,9 @@ def test_controllers_are_told_what_they_were_told(kept) -> None:
     """Subscribers of two releases may run side by side: of one delta they must send the same."""
     log, image = kept
     views = {"view"} if log["format"] >= DEFINITIONS_FROM else set()
+    sinks = {"sink"} if log["format"] >= SINKS_FROM else set()
     for controller, kinds in (
-        (STORAGE, {"table", "source", "errors", "materialized_view"}),
+        (STORAGE, {"table", "source", "errors", "materialized_view"} | sinks),
         (compute("default"), {"table", "source", "errors", "materialized_view", "index"} | views),
     ):
         commands = translate(from_empty(image), controller)

@@ -90,7 +90,10 @@ def _told(cursor) -> Told:
 
 
 def _refused(error: psycopg.Error) -> Told:
-    told = (error.diag.message_primary, error.diag.message_detail) if error.sqlstate == "23505" else ()
+    diag, told = error.diag, ()
+    if error.sqlstate[:2] == "23":
+        about = diag.table_name, diag.column_name, diag.constraint_name
+        told = (diag.message_primary, diag.message_detail, *about)
     return ("ERROR", error.sqlstate, *told)
 
 

@@ -136,10 +136,29 @@ Without a key whole tables are looked at, so an UPDATE of a table into which oth
 statement takes back at most 64 MiB of rows, and a transaction writes as much; more is 54000 (`TRUNCATE` included:
 delete by ranges). `TRUNCATE … RESTART IDENTITY` and `nextval` in SET (other than by `DEFAULT`) are not there.
 
+### CHECK
+
+`CHECK (condition)` on a column or on a table, with a name or without, in `CREATE TABLE` and `ALTER TABLE … ADD`. The
+condition is of the row's own columns: no subqueries, aggregates or whole rows, and, other than in Postgres, nothing
+that is another thing at another time or to another session (`now()`, `random()`, what hangs on the time zone), or rows
+that kept it once might not keep it later (0A000). Whatever writes rows keeps it, COPY and ON CONFLICT included; 23514
+names the first row that does not. It goes on when its columns are renamed, and goes with a column that it is of.
+`SHOW CREATE TABLE`, `\\d`, `pg_constraint` and `information_schema` show the condition as it was written, its columns
+called as they are now. Catalogs of format 10 keep checks.
+
+### ALTER TABLE … ADD, DROP and RENAME CONSTRAINT
+
+`ADD [CONSTRAINT name] PRIMARY KEY | UNIQUE (…) | CHECK (…)` of a table that has rows: first the constraint is
+announced, and whoever writes keeps it from then on, through any adapter; then the rows that are there are looked at, as
+a query does; then it holds, or is taken back (23505, 23514, 23502). Where the adapter ends in between, it stays
+announced: writers keep it, `pg_constraint.convalidated` is false, and it may be dropped, or added again, which goes on
+with it. Not `NOT VALID`, and not in one statement with `DROP CONSTRAINT` or `ADD COLUMN` (0A000); `ADD COLUMN` takes no
+constraint of its own. `DROP CONSTRAINT [IF EXISTS] name [CASCADE | RESTRICT]`, `RENAME CONSTRAINT name TO name`.
+
 ### PRIMARY KEY and UNIQUE
 
-`PRIMARY KEY` and `UNIQUE` on a column or on a table, with names or without, in `CREATE TABLE`; `ALTER TABLE … DROP
-CONSTRAINT`. They are immediate, and NULLs are distinct. Each is an index of its name, which the cluster that the
+`PRIMARY KEY` and `UNIQUE` on a column or on a table, with names or without, in `CREATE TABLE` or by `ALTER TABLE …
+ADD`. They are immediate, and NULLs are distinct. Each is an index of its name, which the cluster that the
 session had when it made the table keeps like any other: whether a key is free is looked up there, and the commit is
 refused, by the log, where somebody else wrote the key since; then the statement looks again. So a key that is there is
 23505, whoever wrote it at the same time through whichever adapter, and nobody waits for a lock. In a transaction block
@@ -148,7 +167,7 @@ keys, since only the rows that it leaves are compared (Postgres refuses some of 
 away, who writes keys waits as who reads does, 60 s or `statement_timeout`, and then writes nothing; UPDATEs that leave
 the keys as they are and DELETEs are refused where they cannot read. More than 4,000 keys in one commit count as all of
 the table. Columns of jsonb, arrays, intervals and numerics without a precision are no keys, and there are no foreign
-keys, CHECK, EXCLUDE, deferrable constraints or `NULLS NOT DISTINCT`. Catalogs of format 9 keep constraints.
+keys, EXCLUDE, deferrable constraints or `NULLS NOT DISTINCT`. Catalogs of format 9 keep constraints.
 
 `ON CONFLICT [(columns) | ON CONSTRAINT name] DO NOTHING` or `DO UPDATE SET … [WHERE …]`, with `excluded` and
 `RETURNING`, on a PRIMARY KEY or UNIQUE: the rows that have the keys are looked up, and the commit hangs on these keys,

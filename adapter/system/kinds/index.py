@@ -1,12 +1,13 @@
-"""Of indexes, and of the constraints that some of them keep."""
+"""Of indexes, and of constraints: those that indexes keep, and checks."""
 
 from __future__ import annotations
 
 from adapter.system.kinds.kind import KindRows, in_cluster, kept_in
 from catalog_log import model
-from catalog_log.objects import Index, key_names
+from catalog_log.objects import Check, Index, Table, key_names
 from sql.objects.identifiers import quoted
 from sql.objects.names import ImageLike
+from sql.views.kept_checks import check_today
 
 ARRANGEMENT = 403
 """The oid of the access method of indexes, as of Postgres's btree."""
@@ -27,6 +28,11 @@ def constraint_text(item: Index, image: ImageLike) -> str:
     """What ALTER TABLE … ADD CONSTRAINT would say of the constraint that ``item`` keeps."""
     keys = ", ".join(map(quoted, key_names(item, image.item(item.relation_id))))
     return f"{(item.constraint or '').upper()} ({keys})"
+
+
+def check_text(check: Check, table: Table) -> str:
+    """The same of a check."""
+    return f"CHECK ({check_today(check, table)})"
 
 
 def _listed(item: Index, image: ImageLike) -> tuple[str | None, ...]:

@@ -1,0 +1,186 @@
+"""ALTER TABLE … ADD, RENAME and DROP CONSTRAINT: constraints of tables that have rows.  Pure.
+
+Whether rows keep a constraint is said by rows, so it is added in two halves, as NOT NULL is
+(:mod:`sql.statements.ddl_not_null` says why): first it is *announced*, and whoever writes keeps it from then on; once
+no row was found that does not, it holds.  Announced it is in the catalog under its name, as not valid: where a process
+ends between the halves it may be dropped, or added again, which goes on with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from catalog_log import model
+from catalog_log.model import Schema
+from catalog_log.objects import CHECK, PRIMARY, Check, Index, Table
+from journal.errors import Conflict, InvalidUsage
+from sql.objects.identifiers import check_identifier, quoted
+from sql.objects.item_ids import ItemIds
+from sql.objects.names import ImageLike, Names, name_parts
+from sql.objects.uniques import uniques_of
+from sql.statements.ddl_checks import same_check, with_check
+from sql.statements.ddl_constraints import key_of, two_primary_keys, unique_index
+from sql.statements.ddl_made import taken
+from sql.syntax.constraints import Constraint
+from sql.views.kept_checks import check_today
+from trees.errors import already_exists
+
+
+@dataclass(frozen=True)
+class Added:
+    """A constraint that is to be added: ``said`` with its name, and what keeps it."""
+
+    said: Constraint
+    kept_by: Check | Index
+
+
+@dataclass(frozen=True)
+class Look:
+    """``query`` gives a row where rows do not keep something, and ``told`` what is said of its values, and of these as
+    texts."""
+
+    query: str
+    told: Callable[[Sequence[object], Sequence[str | None]], InvalidUsage]
+
+
+def added(
+    table: Table,
+    said: Constraint,
+    going: Collection[str],
+    image: ImageLike,
+    names: Names,
+    ids: ItemIds,
+    others: Collection[str],
+    since: str | None,
+) -> tuple[Table, Added]:
+    """``table`` with the constraint that is ``said``, where a check keeps it, and what keeps it: begun ``since`` then,
+    or what was begun before of it and never ended.
+
+    ``going`` are the ids of indexes that the same statement drops, ``others`` names that it takes.  Raises as
+    :func:`~sql.statements.ddl_constraints.with_constraints`.
+    """
+    begun = _begun(table, said, image, names)
+    if begun is not None:
+        return table, Added(replace(said, name=begun.name), begun)
+    uniques = [each.index for each in uniques_of(table, image) if each.index.id not in going]
+    if said.kind == CHECK:
+        table, check = with_check(table, said, image, names, [each.name for each in uniques], since)
+        return table, Added(replace(said, name=check.name), check)
+    if said.kind == PRIMARY and any(each.constraint == PRIMARY for each in uniques):
+        raise two_primary_keys(table, said)
+    index = unique_index(table, said, schema_of(table, image), ids, image, names, others, since)
+    return table, Added(replace(said, name=index.name), index)
+
+
+def _begun(table: Table, said: Constraint, image: ImageLike, names: Names) -> Check | Index | None:
+    """What keeps the same constraint by a statement that was not ended."""
+    if said.kind == CHECK:
+        begun = [each for each in table.checks if each.since is not None and said.name in (None, each.name)]
+        if not begun:
+            return None
+        _, wanted = with_check(replace(table, checks=()), said, image, names)
+        return next((each for each in begun if same_check(each, wanted)), None)
+    for each in uniques_of(table, image):
+        index = each.index
+        if index.since is not None and index.constraint == said.kind and said.name in (None, index.name):
+            if index.key == key_of(table, said):
+                return index
+    return None
+
+
+def schema_of(table: Table, image: ImageLike) -> Schema:
+    found = image.get(model.SCHEMAS, table.schema_id)
+    assert isinstance(found, Schema), table.schema_id
+    return found
+
+
+def mark_of(kept_by: Check | Index, table: Table) -> str | None:
+    """What tells the time since which rows are looked at for it from any other; ``None`` where they are not."""
+    if kept_by.since is None:
+        return None
+    if isinstance(kept_by, Check):
+        return f"{table.id}/{kept_by.name}/{kept_by.text}"
+    return f"{kept_by.id}/{kept_by.since}"
+
+
+def named(table: Table, name: str, image: ImageLike) -> Check | Index | None:
+    """What keeps the constraint of ``table`` that is called ``name``."""
+    of = [*table.checks, *(each.index for each in uniques_of(table, image))]
+    return next((each for each in of if each.name == name), None)
+
+
+def no_constraint(name: str, table: Table, word: str = "relation") -> InvalidUsage:
+    """42704."""
+    return InvalidUsage(f'constraint "{name}" of {word} "{table.name}" does not exist', sqlstate="42704")
+
+
+def valid(kept_by: Check | Index | None, table: Table, name: str, checked: str) -> Check | Index:
+    """What keeps a constraint that was looked at under the mark ``checked``, as one that holds.  40001 where it is
+    another one by now."""
+    if kept_by is None or mark_of(kept_by, table) != checked:
+        told = f'constraint "{name}" of relation "{table.name}" was altered while its rows were looked at'
+        raise Conflict(told, hint="try again")
+    return replace(kept_by, since=None)
+
+
+def renamed(table: Table, was: str, name: str, image: ImageLike) -> tuple[Table, Index | None]:
+    """``table`` with a check called otherwise, or the index of a constraint that is.
+
+    Raises 42704 where there is none, 42710 and 42P07 for a name that is taken.
+    """
+    found = named(table, was, image)
+    if found is None:
+        told = f'constraint "{was}" for table "{table.name}" does not exist'
+        raise InvalidUsage(told, sqlstate="42704")
+    if isinstance(found, Index) and taken(image, schema_of(table, image), check_identifier(name)):
+        raise already_exists("relation", name)
+    if named(table, name, image) is not None:
+        raise InvalidUsage(f'constraint "{name}" for relation "{table.name}" already exists', sqlstate="42710")
+    if isinstance(found, Index):
+        return table, replace(found, name=name)
+    return table.without_check(was).with_check(replace(found, name=check_identifier(name))), None
+
+
+def looks(these: Sequence[Added], image: ImageLike, table_id: str) -> list[Look]:
+    """What is looked at for them, in their order."""
+    table = image.item(table_id)
+    assert isinstance(table, Table), table_id
+    relation = ".".join(map(quoted, name_parts(image, table)))
+    return [
+        _of_check(each.kept_by, table, relation)
+        if isinstance(each.kept_by, Check)
+        else _of_key(each.kept_by, table, relation)
+        for each in these
+    ]
+
+
+def _of_check(check: Check, table: Table, relation: str) -> Look:
+    def told(values: Sequence[object], texts: Sequence[str | None]) -> InvalidUsage:
+        error = InvalidUsage(
+            f'check constraint "{check.name}" of relation "{table.name}" is violated by some row', sqlstate="23514"
+        )
+        error.about = {"table": table.name, "constraint": check.name}
+        return error
+
+    return Look(f"select 1 from {relation} where not ({check_today(check, table)}\n) limit 1", told)
+
+
+def _of_key(index: Index, table: Table, relation: str) -> Look:
+    called: Mapping[str, str] = {column.stored_as: column.name for column in table.columns}
+    names = [called[each] for each in index.key]
+    key = ", ".join(map(quoted, names))
+    some = " and ".join(f"{quoted(name)} is not null" for name in names)
+
+    def told(values: Sequence[object], texts: Sequence[str | None]) -> InvalidUsage:
+        shown = ", ".join(text or "" for text in texts)
+        error = InvalidUsage(
+            f'could not create unique index "{index.name}"',
+            sqlstate="23505",
+            detail=f"Key ({', '.join(names)})=({shown}) is duplicated.",
+        )
+        error.about = {"table": table.name, "constraint": index.name}
+        return error
+
+    query = f"select {key} from {relation} where {some} group by {key} having count(*) > 1 order by {key} limit 1"
+    return Look(query, told)
