@@ -30,12 +30,13 @@ from adapter.state.interfaces import Prepared, Result
 from adapter.state.session_state import SessionState
 from collection.columns import sql_type
 from collection.keys import row_keys
-from journal.errors import Conflict
+from journal.errors import Conflict, Indeterminate, TidemarkError
 from journal.timestamps import DataTs
 from oracle.errors import SnapshotTooOld
 from oracle.state import OracleState
 from sql.statements.plan_cache import Planned, Statement
 from sql.statements.plans import ChangePlan, Point, TableChange
+from trees.errors import unsupported
 from values.types import arrow_type
 
 TRIES_MAX = 16
@@ -52,6 +53,8 @@ class _Made:
     entries: list[Rows]
     count: int
     batches: list[pa.RecordBatch] | None
+    restarts: tuple[tuple[str, int], ...] = ()
+    """Sequences that begin anew once it is committed, and where."""
 
 
 class Changes:
@@ -100,11 +103,27 @@ class Changes:
                     made = await self._made(session, prepared, statement, params, draws)
                     if made.entries:
                         await self._commits.commit(session, made.entries)
-                    return self._result(prepared, made)
+                    break
                 except (Conflict, SnapshotTooOld):  # known not to have happened: what there is now is another thing
                     if done == TRIES_MAX - 1:
                         raise
-        raise AssertionError("unreachable: the last try raises or returns")
+            await self._restart(made.restarts)
+        return self._result(prepared, made)
+
+    async def _restart(self, restarts: Sequence[tuple[str, int]]) -> None:
+        """Let sequences begin anew, of tables whose rows are gone.
+
+        ``Indeterminate`` where that fails: part of the statement was done.
+        """
+        try:
+            for sequence_id, start in restarts:
+                await self._sequences.put(sequence_id, start, given=False)
+        except TidemarkError as error:
+            raise Indeterminate(
+                "the rows are gone, but not all sequences are known to begin anew",
+                detail=error.message,
+                hint="ALTER TABLE … ALTER COLUMN … RESTART, or setval(…), begins one anew",
+            ) from error
 
     @staticmethod
     def _result(prepared: Prepared, made: _Made) -> Result:
@@ -122,6 +141,9 @@ class Changes:
         """What the statement would do by what there is now (in a block: at its timestamp)."""
         state, planned = await self._planned(session, prepared, statement)
         plan = planned.plan
+        if plan.restarts and session.defers_writes:
+            hint = "say it outside of the block, or TRUNCATE in it, and ALTER COLUMN … RESTART behind it"
+            raise unsupported("TRUNCATE … RESTART IDENTITY in a transaction block", hint)
         check_zone(prepared, names_of(session).zone, plan)
         check_result(prepared.columns, returned(plan) or ())
         entries: list[Rows] = []
@@ -141,7 +163,7 @@ class Changes:
                     batches = await rows_returned(
                         self._constants, plan.returning, params, [*row, *found.columns[change.beside :]]
                     )
-        return _Made(entries, count, batches)
+        return _Made(entries, count, batches, plan.restarts)
 
     async def _planned(
         self, session: SessionState, prepared: Prepared, statement: Statement

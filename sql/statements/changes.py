@@ -8,13 +8,13 @@ whoever runs it takes each number once; a DELETE that need not know which row it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import abc
 from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlglot import exp
 
-from catalog_log.objects import Column, Item, Table
+from catalog_log.objects import Column, Item, Sequence, Table
 from journal.errors import InvalidUsage
 from journal.timestamps import CatalogTs
 from lower.lookup.points import point
@@ -54,10 +54,6 @@ def plan_change(
 
 
 def _truncate(s: st.Truncate, image: ImageLike, names: Names) -> ChangePlan:
-    if s.restart:
-        raise unsupported(
-            "TRUNCATE … RESTART IDENTITY", "TRUNCATE, then ALTER TABLE … ALTER COLUMN … RESTART, or setval(…)"
-        )
     changes: dict[str, TableChange] = {}
     for name in s.tables:
         parts = [exp.to_identifier(part, quoted=True) for part in name.parts]
@@ -65,7 +61,9 @@ def _truncate(s: st.Truncate, image: ImageLike, names: Names) -> ChangePlan:
         rows = exp.Select(expressions=[exp.Literal.number(1)], from_=exp.From(this=table))
         change = _Change(st.Delete(name, rows, None), image, names, {}).planned().changes[0]
         changes.setdefault(change.table.id, change)
-    return ChangePlan(tuple(changes.values()), {}, CatalogTs(image.upper - 1))
+    owned = [each for i in changes for each in image.dependents(i) if s.restart and isinstance(each, Sequence)]
+    restarts = tuple([(each.id, each.start) for each in owned if each.owner is not None])
+    return ChangePlan(tuple(changes.values()), {}, CatalogTs(image.upper - 1), restarts=restarts)
 
 
 @dataclass
@@ -140,7 +138,7 @@ class _Change:
             told = returning.planned(kinds, params, max(params, default=0), plan.catalog_ts)
         return ChangePlan((change,), params, plan.catalog_ts, told, plan.literals)
 
-    def _point(self, plan: SelectPlan, uniques: Sequence[Unique]) -> Point | None:
+    def _point(self, plan: SelectPlan, uniques: abc.Sequence[Unique]) -> Point | None:
         """The key of which ``plan`` reads the row alone."""
         _, query = planned_as(plan.tree, plan.params, Objects.of(self._image))
         if isinstance(query, Unplanned):
@@ -173,7 +171,7 @@ class _Change:
             _Set(index, None if each.place is None else _value(self._s.rows, each)) for index, each in found
         ]
 
-    def _assign(self, bound: Bound, sets: Sequence[_Set]) -> None:
+    def _assign(self, bound: Bound, sets: abc.Sequence[_Set]) -> None:
         """Cast what is set as an assignment does, and every output to what it is kept as."""
         place = 0
         for each in sets:
@@ -190,7 +188,7 @@ class _Change:
         cast_outputs(bound.tree, types, outputs)
         bound.columns = tuple([OutputType(c.name, kind) for c, kind in zip(bound.columns, types, strict=True)])
 
-    def _new(self, query: SelectPlan, sets: Sequence[_Set], old: int) -> InsertPlan:
+    def _new(self, query: SelectPlan, sets: abc.Sequence[_Set], old: int) -> InsertPlan:
         """How rows are made that come in the places of others."""
         given = [each.index for each in sets if each.value is not None]
         changed = {each.index for each in sets}
@@ -210,7 +208,7 @@ class _Change:
     # --- the query
 
     def _query(
-        self, sets: Sequence[_Set], beside: Sequence[tuple[str, str]], inside: bool
+        self, sets: abc.Sequence[_Set], beside: abc.Sequence[tuple[str, str]], inside: bool
     ) -> tuple[exp.Expression, bool]:
         """The rows that go, as a query, and whether its last output numbers them."""
         s = self._s
@@ -333,7 +331,7 @@ def _folded(name: exp.Identifier) -> str:
     return name.name if name.args.get("quoted") else name.name.lower()
 
 
-def _unlike(name: str, names: Sequence[str]) -> str:
+def _unlike(name: str, names: abc.Sequence[str]) -> str:
     while name in names:
         name = f"?{name}"
     return name
@@ -347,7 +345,7 @@ def _named(value: exp.Expression, name: str) -> exp.Expression:
     return exp.Alias(this=value, alias=exp.to_identifier(name, quoted=True))
 
 
-def _parameters(trees: Sequence[exp.Expression]) -> range:
+def _parameters(trees: abc.Sequence[exp.Expression]) -> range:
     numbers = [
         int(each.this.this) for tree in trees for each in tree.find_all(exp.Parameter)
         if isinstance(each.this, exp.Literal) and each.this.this.isdigit()

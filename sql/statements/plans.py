@@ -301,3 +301,5 @@ class ChangePlan:
     returning: Returning | None = None
     literals: bool = False
     """Whether a literal in it was read by the session's zone."""
+    restarts: tuple[tuple[str, int], ...] = ()
+    """Of TRUNCATE … RESTART IDENTITY: the sequences that begin anew, and where."""
