@@ -50,6 +50,7 @@ from adapter.execute.uniques import Uniques
 from adapter.execute.vacuums import Vacuums
 from adapter.execute.validations import Validations
 from adapter.execute.variable_statements import VariableStatements
+from adapter.execute.writings import Writings
 from adapter.state.interfaces import Kind, Notice, OutputColumn, Prepared, Result
 from adapter.state.session_state import SessionState
 from catalog_log.image import Image
@@ -119,6 +120,7 @@ class TidemarkExecutor:
             st.Insert: inserts.run,
             st.Change: changes.run,
             st.Truncate: changes.run,
+            st.Writing: Writings(self.images, self.plans, self.commits, self.prepare, self.run).run,
             st.CopyFrom: self.copies.into,
             st.CopyTo: self.copies.out,
             st.DDL: self._ddl.run,

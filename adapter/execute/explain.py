@@ -30,6 +30,7 @@ from sql.statements.insert import plan_insert
 from sql.statements.plans import SelectPlan
 from sql.statements.select import bind_select, drawn_over_rows, plan_bound, plan_query, plan_select
 from sql.statements.sequence_calls import calls_in
+from sql.statements.writing import plan_writing
 from sql.syntax import statements as st
 from sql.syntax.query import AsOf
 from sql.views.inlined import as_called, with_views
@@ -86,6 +87,12 @@ def explain(statement: st.Explain, image: ImageLike, names: Names, state: Oracle
             below, peek = _explained(change.query, image, gear)
             lines += [f"  {line}" for line in below]
         return Explanation(lines, peek)
+    if isinstance(inner, st.Writing):
+        lines = []
+        for part, each, _ in plan_writing(inner, image, names, {}).parts:
+            below, peek = explain(st.Explain("plan", each), image, names, state)
+            lines += below if part.name is None else [f"With {part.name}", *(f"  {line}" for line in below)]
+        return Explanation(lines)
     if isinstance(inner, st.DDL):
         plan = plan_ddl(inner, image, names)
         lines = [plan.tag] + [f"  {'put' if u.diff > 0 else 'remove'} {u.collection} {u.key}" for u in plan.updates]

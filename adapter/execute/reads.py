@@ -52,7 +52,8 @@ class Reads:
         if not session.transaction.in_block:
             return await self._peek(session, image, plan, params, as_of)
         transaction, tables = session.transaction, tables_below(image, plan.inputs)
-        own = own_rows(image, plan, [each for each in session.buffer if each.table.id in tables])
+        seen = session.buffer[: transaction.visible]
+        own = own_rows(image, plan, [each for each in seen if each.table.id in tables])
         if not session.reads_at_one_timestamp:
             return await self._peek(session, image, plan, params, as_of, own=own)
         again = transaction.read_ts is not None

@@ -9,10 +9,11 @@ import pyarrow as pa
 from adapter.execute.constants import Constants
 from adapter.state.interfaces import OutputColumn
 from sql.statements.plans import ChangePlan, InsertPlan, Returning, SelectPlan
+from sql.statements.writing import WritingPlan
 from values.types import arrow_type
 
 
-def returned(plan: SelectPlan | InsertPlan | ChangePlan) -> tuple[OutputColumn, ...] | None:
+def returned(plan: SelectPlan | InsertPlan | ChangePlan | WritingPlan) -> tuple[OutputColumn, ...] | None:
     """The columns of a write's answer; ``None`` where it gives no rows."""
     found = getattr(plan, "returning", None)
     return None if found is None else tuple([OutputColumn(column.name, column.type) for column in found.columns])

@@ -59,6 +59,8 @@ class Transaction:
     """Ids of the tables below everything that it read."""
     keys_read: set[tuple[str, bytes]] = field(default_factory=set)
     """Of tables of which it read the rows of one key alone: their ids, and those keys as commits name them."""
+    visible: int | None = None
+    """How many of the writes in its session's buffer its reads see; ``None``: all."""
     savepoints: list[Savepoint] = field(default_factory=list)
     """Oldest first."""
 

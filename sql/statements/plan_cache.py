@@ -34,6 +34,7 @@ from sql.statements.insert import plan_insert
 from sql.statements.plans import ChangePlan, InsertPlan, SelectPlan
 from sql.statements.select import plan_query
 from sql.statements.skeletons import Skeleton, skeleton_of
+from sql.statements.writing import WritingPlan, plan_writing
 from sql.syntax import statements as st
 from sql.syntax.parse import parse
 from values.types import SqlType
@@ -49,7 +50,7 @@ are 160 MB at most, and a few long statements count for many short ones."""
 TEXT_CHARS_MAX = CHARS_MAX // 20
 """A longer text is never kept, so that no one statement can throw out a large part of all others."""
 
-P = TypeVar("P", SelectPlan, InsertPlan, ChangePlan)
+P = TypeVar("P", SelectPlan, InsertPlan, ChangePlan, WritingPlan)
 
 
 @dataclass(eq=False)
@@ -262,12 +263,16 @@ def plan_afresh(statement: Statement, image: ImageLike, names: Names, view_chars
     return Planned(_made(statement, watched, names), image, watched.answers)
 
 
-def _made(statement: Statement, image: ImageLike, names: Names) -> SelectPlan | InsertPlan | ChangePlan:
+def _made(
+    statement: Statement, image: ImageLike, names: Names
+) -> SelectPlan | InsertPlan | ChangePlan | WritingPlan:
     parsed, declared = statement.parsed, dict(statement.declared)
     if isinstance(parsed, st.Query):
         return plan_query(parsed, image, names, declared)
     if isinstance(parsed, (st.Change, st.Truncate)):
         return plan_change(parsed, image, names, declared)
+    if isinstance(parsed, st.Writing):
+        return plan_writing(parsed, image, names, declared)
     assert isinstance(parsed, st.Insert), parsed
     return plan_insert(parsed, image, names, declared)
 

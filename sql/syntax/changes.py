@@ -6,7 +6,7 @@ what stands beside it in USING or FROM, made of their own tokens, whose outputs 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -14,10 +14,12 @@ from sqlglot.tokens import Token
 
 from sql.syntax.assigned import Assigned, assignments
 from sql.syntax.cursor import Cursor, made_token
+from sql.syntax.merge import read_merge
 from sql.syntax.query import Insert, Query
 from sql.syntax.returned import read_returning
 from sql.syntax.statement import Kind, Name, Statement
 from sql.syntax.to_tree import parse_tokens
+from sql.syntax.writing import read_writing
 from trees.errors import syntax, unsupported
 
 
@@ -122,8 +124,17 @@ class Truncate(Statement):
         return cls(tuple(tables), restart, cascade)
 
 
-def read_with(c: Cursor, text: str) -> Statement:
-    """What begins with WITH: a query, or a change that has queries before it."""
+def read_with(c: Cursor, text: str, parse: Callable[[str], Statement]) -> Statement:
+    """What begins with WITH: a query, or a change that has queries before it.  ``parse`` reads those that write."""
+    if any(c.word(at) in ("insert", "update", "delete", "merge") for at in range(len(c.tokens))):
+        at = _behind_with(c)
+        if at is not None and c.word(at - c.at) == "merge":
+            merging = Cursor(c.text)
+            merging.at = at
+            return read_merge(merging, text, parse, c.text[: merging.position - 1].rstrip())
+        writing = read_writing(c, text, parse)
+        if writing is not None:
+            return writing
     at = _behind_with(c)
     readers = {"delete": Delete.read, "update": Update.read, "insert": Insert.read}
     reader = readers.get(c.word(at) or "") if at is not None else None

@@ -19,6 +19,7 @@ from sql.syntax.copying import read_copy
 from sql.syntax.create import read_create
 from sql.syntax.cursor import Cursor
 from sql.syntax.drop import Comment, Drop
+from sql.syntax.merge import read_merge
 from sql.syntax.query import Insert, Query
 from sql.syntax.show import Explain, read_show
 from sql.syntax.statement import Statement
@@ -33,7 +34,8 @@ from trees.errors import syntax, unsupported
 
 _READERS: dict[str, Callable[[Cursor, str], Statement]] = {
     **dict.fromkeys(("select", "values", "table", "("), Query.read),
-    "with": read_with,
+    "with": lambda c, text: read_with(c, text, parse),
+    "merge": lambda c, text: read_merge(c, text, parse),
     "delete": Delete.read,
     "update": Update.read,
     "insert": Insert.read,
@@ -63,7 +65,7 @@ _INSTEAD = {
 """What to do instead of a statement that is not here."""
 
 _ELSEWHERE = frozenset(
-    "checkpoint cluster do import load lock merge security subscribe tail use".split()
+    "checkpoint cluster do import load lock security subscribe tail use".split()
 )
 """First words of statements that Postgres (or Materialize) has and we do not."""
 

@@ -66,6 +66,7 @@ from sql.syntax.create import (
 from sql.syntax.cursor import Cursor
 from sql.syntax.drop import Comment, Drop
 from sql.syntax.generators import CreateGenerator
+from sql.syntax.merge import Merge
 from sql.syntax.query import Insert, Query
 from sql.syntax.retention import AlterHistory, read_alter_history
 from sql.syntax.sequences import AlterSequence, CreateSequence
@@ -75,6 +76,7 @@ from sql.syntax.sources import CreateSource, Fetched, FormatSpec
 from sql.syntax.statement import DDL, KIND_WORDS, PLANNED, WRITES, Kind, Name, Statement
 from sql.syntax.upkeep import Upkeep, Vacuum
 from sql.syntax.variables import ResetAll, SetVariable
+from sql.syntax.writing import Writing
 
 CREATED: Created = {
     ("schema",): CreateSchema.read,
@@ -117,8 +119,8 @@ __all__ = [
     "CopyOptions", "CopyTo", "CreateConnection", "CreateGenerator", "CreateIndex", "CreateSchema", "CreateSequence",
     "CreateSink", "CreateSource", "CreateTable", "CreateView", "Deallocate", "Delete", "Discard", "Drop", "DropColumn",
     "DropConstraint", "DropIdentity", "DropNotNull", "Empty", "Explain", "Fetched", "FormatSpec", "Insert", "Kind",
-    "Name", "Query", "Release", "Rename", "RenameColumn", "RenameConstraint", "RenameSchema", "ResetAll", "ResetSource",
-    "Rollback", "RollbackTo", "Savepoint", "SetDefault", "SetIdentity", "SetNotNull", "SetSchema", "SetTransaction",
-    "SetVariable", "ShowCreate", "ShowObjects", "ShowVariable", "Statement", "Truncate", "Unlisten", "Unmark", "Update",
-    "Upkeep", "Vacuum", "ValidateConnection", "Withdraw",
+    "Merge", "Name", "Query", "Release", "Rename", "RenameColumn", "RenameConstraint", "RenameSchema", "ResetAll",
+    "ResetSource", "Rollback", "RollbackTo", "Savepoint", "SetDefault", "SetIdentity", "SetNotNull", "SetSchema",
+    "SetTransaction", "SetVariable", "ShowCreate", "ShowObjects", "ShowVariable", "Statement", "Truncate", "Unlisten",
+    "Unmark", "Update", "Upkeep", "Vacuum", "ValidateConnection", "Withdraw", "Writing",
 ]  # fmt: skip

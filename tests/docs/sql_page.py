@@ -36,6 +36,7 @@ another meaning. This page is made from the tables in the code (`tests/docs/test
 | `SELECT`, `VALUES`, `WITH`, `TABLE` | any query over one's own relations or over system relations, not both |
 | a query and `AS OF …` | what there was at that timestamp: below |
 | `[WITH …] INSERT INTO t [(…)] VALUES …` or a query | rows of a table; `RETURNING`, `ON CONFLICT`: below |
+| `[WITH …] MERGE INTO t USING s ON … WHEN …` | as in PostgreSQL 15: below |
 | `UPDATE`, `DELETE`, `TRUNCATE` of a table | rows go and come in one commit: below |
 | `COPY t FROM STDIN`, `COPY t TO STDOUT`, `COPY (query) TO STDOUT` | rows in bulk, as text, CSV or binary: below |
 | `CREATE SEQUENCE`, `ALTER SEQUENCE … [RE]START`, `INCREMENT`… | `nextval` and its kin draw values: below |
@@ -125,6 +126,16 @@ of an INSERT in the order in which its rows were written. It asks in an INSERT a
 nowhere for values of sequences. In a block, or where several statements are sent as one, rows are returned before they
 are committed, as ever: nothing of them is there where the COMMIT is refused.
 
+`WITH x AS (INSERT | UPDATE | DELETE … [RETURNING …])` in front of a query, an INSERT, an UPDATE or a DELETE is as in
+Postgres: all parts read what there was before any of them, each is done once, whether it is read or not, and all are
+one commit. What RETURNING gives may be read by the parts behind it, up to 10,000 rows of each (54000). A row that two
+parts would take away is refused (0A000; Postgres does one of the two). At the top of a statement only (0A000).
+
+`[WITH …] MERGE INTO t USING s ON … WHEN MATCHED [AND …] THEN UPDATE SET … | DELETE | DO NOTHING WHEN NOT MATCHED
+[AND …] THEN INSERT … VALUES (…) | DO NOTHING` is as in PostgreSQL 15, 21000 for a row that would be changed twice
+included: each WHEN is a change of the rows for which none before it was, all at one snapshot and in one commit. Not
+`INSERT DEFAULT VALUES`, and not `DEFAULT` among values without a list of columns (0A000).
+
 The others are as in Postgres, with `FROM` or `USING`, `WITH` in front, subqueries, `SET (a, b) = (…)` and `DEFAULT`
 (not `WHERE CURRENT OF`). A row goes once, however many rows of FROM match it: of several the one that an UPDATE takes
 is chosen by their values. Where a table has no key, equal rows go together, and each of them counts. What is changed is
@@ -134,7 +145,9 @@ statement is then made anew from what there is now, up to 16 times within some t
 COMMIT is 40001, and the block reads what it has changed at the one timestamp where it read it, at any isolation level.
 Without a key whole tables are looked at, so an UPDATE of a table into which others insert all the time may lose. One
 statement takes back at most 64 MiB of rows, and a transaction writes as much; more is 54000 (`TRUNCATE` included:
-delete by ranges). `TRUNCATE … RESTART IDENTITY` and `nextval` in SET (other than by `DEFAULT`) are not there.
+delete by ranges). `TRUNCATE … RESTART IDENTITY` begins the sequences of the tables' columns anew once the rows are
+gone: what others insert in between has the values that came next before, and a transaction block cannot say it (0A000).
+`nextval` in SET (other than by `DEFAULT`) is not there.
 
 ### CHECK
 

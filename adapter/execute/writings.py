@@ -1,0 +1,231 @@
+"""WITH queries that write: each part run as the statement that it is, all at one snapshot, in one commit.
+
+Promises: all parts read what there was before any of them; each is run once, whoever reads it; what they write becomes
+visible together, or not at all.  So they run as a block of their own, whose reads do not see what it has written; what
+RETURNING gives of one stands in the texts of those that read it.  By itself the statement is made anew where something
+that it read was written meanwhile, as other statements are; in a block its writes are the block's.
+
+As in PostgreSQL what nobody reads is run at last.  A row that two parts would take away is refused: PostgreSQL does one
+of the two, and does not say which.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from adapter.encode.values import encoder_for
+from adapter.execute.commits import Commits
+from adapter.execute.images import Images
+from adapter.execute.lines import pause
+from adapter.execute.plans import Plans
+from adapter.execute.results import check_result, check_zone, collect, oids_of
+from adapter.execute.returned import returned
+from adapter.execute.rows import Rows, check_buffer
+from adapter.execute.session_names import names_of
+from adapter.state.interfaces import OutputColumn, Prepared, Result
+from adapter.state.session_state import SessionState
+from adapter.state.transaction import Transaction
+from adapter.state.variables import SERIALIZABLE
+from journal.errors import Conflict, InvalidUsage, Rejected
+from oracle.errors import SnapshotTooOld
+from sql.binding.bind import OutputType
+from sql.statements.plan_cache import Statement
+from sql.statements.writing import WritingPlan, placed, query_of, typed
+from sql.syntax.merge import Merge
+from sql.syntax.writing import Part, Writing
+from trees.errors import unsupported
+
+TRIES_MAX = 16
+"""Times that a statement is made, as of UPDATE (:mod:`adapter.execute.changes`)."""
+
+GIVEN_ROWS_MAX = 10_000
+"""Rows that a part gives to others: they stand in texts, of which a megabyte is planned in a second or two."""
+
+Prepare = Callable[[SessionState, str, Sequence[int]], Awaitable[Prepared]]
+Run = Callable[[SessionState, Prepared, Sequence[object | None]], Awaitable[Result]]
+
+
+class Writings:
+    """``prepare`` and ``run`` are the executor's, for the parts.  Lives on one event loop."""
+
+    def __init__(self, images: Images, plans: Plans, commits: Commits, prepare: Prepare, run: Run) -> None:
+        self._images, self._plans, self._commits = images, plans, commits
+        self._prepare, self._run = prepare, run
+
+    async def run(
+        self, session: SessionState, prepared: Prepared, statement: Statement, params: Sequence[object | None]
+    ) -> Result:
+        for done in range(TRIES_MAX):
+            if done:
+                await pause(done)
+            block = _block(session)
+            before = len(block.buffer)
+            try:
+                result = await self._made(block, prepared, statement, params)
+                session.last_sequence = block.last_sequence
+                session.catalog_ts_seen = max(session.catalog_ts_seen, block.catalog_ts_seen)
+                if session.defers_writes:
+                    _taken_over(session, block, before)
+                else:
+                    await self._commits.commit(block, block.buffer)
+                    session.written_ts = max(session.written_ts, block.written_ts)
+                return result
+            except (Conflict, SnapshotTooOld):
+                if session.defers_writes or done == TRIES_MAX - 1:
+                    raise
+        raise AssertionError("unreachable: the last try raises or returns")
+
+    async def _made(
+        self, block: SessionState, prepared: Prepared, statement: Statement, params: Sequence[object | None]
+    ) -> Result:
+        """What the statement answers; what it writes is in the buffer of ``block``."""
+        parsed = statement.parsed
+        assert isinstance(parsed, Writing), parsed
+        planned = await self._images.certain(
+            block, lambda image: self._plans.plan_as(prepared, statement, image, block)
+        )
+        plan: WritingPlan = planned.plan
+        check_zone(prepared, names_of(block).zone, plan)
+        check_result(prepared.columns, returned(plan) or ())
+        oids = oids_of(plan.params, prepared.param_oids, None)
+        given: dict[str, str] = {}
+        counts: dict[str, int] = {}
+        written: list[list[Rows]] = []
+        answer: Result | None = None
+        for part in _in_order(parsed):
+            text, own = parsed.text_of(part, given)
+            numbers = parsed.numbers(part)
+            at = len(block.buffer)
+            try:
+                sub = await self._prepare(block, text, [oids[number - 1] for number in numbers])
+                sub = replace(sub, zone=prepared.zone)
+                result = await self._run(block, sub, [params[number - 1] for number in numbers])
+            except InvalidUsage as error:
+                placed(error, parsed, part, text, own)
+                raise
+            written.append(list(block.buffer[at:]))
+            batches = await _collected(result)
+            if part.name is not None:
+                counts[part.name] = int(result.tag.rsplit(" ", 1)[-1])
+            if part.name is None:
+                answer = replace(result, batches=batches)
+            elif result.columns is not None:
+                given[part.name] = _given(part, result.columns, batches)
+        assert answer is not None, "the statement itself is a part"
+        if isinstance(parsed, Merge):
+            _check_pairs(parsed, answer, counts)
+            answer = Result(f"MERGE {sum(counts.values())}")
+        _check_once(written, _twice_merged() if isinstance(parsed, Merge) else _twice_changed())
+        check_buffer(block.buffer)
+        return answer
+
+
+def _block(session: SessionState) -> SessionState:
+    """A block of its own for one statement, within that of ``session``, if that is in one."""
+    block = Transaction()
+    block.begin(SERIALIZABLE, session.transaction.read_only)
+    if session.reads_at_one_timestamp:
+        block.read_ts, block.changed = session.transaction.read_ts, session.transaction.changed
+    block.visible = len(session.buffer)
+    return SessionState(
+        session.session_id, session.user, session.database, session.variables, block, list(session.buffer), True,
+        session.catalog_ts_seen, session.written_ts, session.sequences, session.last_sequence, session.notify,
+    )  # fmt: skip
+
+
+def _taken_over(session: SessionState, block: SessionState, before: int) -> None:
+    """What ``block`` has written and read, as what ``session`` has."""
+    session.buffer.extend(block.buffer[before:])
+    outer, inner = session.transaction, block.transaction
+    if not outer.in_block:
+        return
+    if session.reads_at_one_timestamp or inner.changed:
+        outer.read_ts = outer.read_ts if session.reads_at_one_timestamp and outer.read_ts else inner.read_ts
+        outer.changed = outer.changed or inner.changed
+        outer.tables_read |= inner.tables_read
+        outer.keys_read |= inner.keys_read
+
+
+def _in_order(parsed: Writing) -> list[Part]:
+    """What is run, in its order: the statement itself before what nobody reads."""
+    main = parsed.parts[-1]
+    read: set[str] = set()
+    queue = [main]
+    while queue:
+        for each in parsed.below(queue.pop()):
+            if each.name is not None and each.name not in read:
+                read.add(each.name)
+                queue.append(each)
+    writing = [each for each in parsed.parts[:-1] if each.statement is not None]
+    return [*(e for e in writing if e.name in read), main, *(e for e in writing if e.name not in read)]
+
+
+async def _collected(result: Result) -> list[pa.RecordBatch]:
+    if result.columns is None:
+        return []
+    if hasattr(result.batches, "__aiter__"):
+        return await collect(result.batches, "WITH", "read fewer rows")
+    return list(result.batches)
+
+
+def _given(part: Part, columns: Sequence[OutputColumn], batches: Sequence[pa.RecordBatch]) -> str:
+    """What a part has given, as a WITH query."""
+    height = sum(batch.num_rows for batch in batches)
+    if height > GIVEN_ROWS_MAX:
+        raise Rejected(
+            f'WITH query "{part.name}" gives too many rows to others',
+            sqlstate="54000",
+            detail=f"{height} rows, at most {GIVEN_ROWS_MAX} are handed on",
+            hint="write in several statements, in one transaction block",
+        )
+    encoder = encoder_for(tuple(columns), (0,) * len(columns), "UTC")
+    rows: list[list[str]] = []
+    for batch in batches:
+        named = pa.RecordBatch.from_arrays(batch.columns, [f"c{at}" for at in range(len(columns))])
+        texts = [each.to_pylist() for each in encoder.written(named)]
+        for row in zip(*texts, strict=True):
+            shown = [None if text is None else bytes(text).decode() for text in row]
+            rows.append([typed(text, column.type) for text, column in zip(shown, columns, strict=True)])
+    return query_of(part, [OutputType(column.name, column.type) for column in columns], rows)
+
+
+def _twice_changed() -> InvalidUsage:
+    return unsupported("changing a row in two parts of one statement", "change it once")
+
+
+def _twice_merged() -> InvalidUsage:
+    return InvalidUsage(
+        "MERGE command cannot affect row a second time",
+        sqlstate="21000",
+        hint="Ensure that not more than one source row matches any one target row.",
+    )
+
+
+def _check_pairs(parsed: Merge, answer: Result, counts: Mapping[str, int]) -> None:
+    """21000 where a row was matched twice: ``answer`` says how often rows matched each of what was counted."""
+    for batch in answer.batches:
+        for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            if any(pairs > counts[name] for name, pairs in zip(parsed.counted, row, strict=False)):
+                raise _twice_merged()
+
+
+def _check_once(written: Sequence[Sequence[Rows]], error: InvalidUsage) -> None:
+    """``error`` where two parts take away equal rows of one table."""
+    takers = Counter(
+        table for part in written for table in {each.table.id for each in part if each.removed is not None}
+    )
+    seen: set[tuple[str, str]] = set()
+    for part in written:
+        own = {
+            (each.table.id, repr(row))
+            for each in part
+            if each.removed is not None and takers[each.table.id] > 1
+            for row in zip(*(column.to_pylist() for column in each.rows.columns), strict=True)
+        }
+        if not seen.isdisjoint(own):
+            raise error
+        seen |= own

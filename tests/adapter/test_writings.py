@@ -1,0 +1,151 @@
+"""WITH queries that write: one snapshot, one commit, once each, whoever writes at the same time."""
+
+from __future__ import annotations
+
+import asyncio
+
+import psycopg
+import pytest
+
+from tests.adapter.stories import before_commit, refused
+from tests.adapter.test_copies import client, on_a_loop, rows
+from tests.adapter.test_uniques import parts_of
+from tests.adapter.world import World
+
+MOVE = "with x as (delete from a where k <= 2 returning k) insert into b select k from x"
+
+
+def run(story) -> None:
+    asyncio.run(asyncio.wait_for(story(World()), 60))
+
+
+async def tables(a) -> None:
+    for text in ("create table a (k int)", "create table b (k int)", "insert into a values (1), (2), (3)"):
+        await a.sql(text)
+
+
+def test_all_parts_are_in_one_commit():
+    async def story(world: World):
+        async with world.adapter() as a:
+            await tables(a)
+            parts = parts_of(a)
+            assert await a.sql(MOVE) == "INSERT 0 2"
+            assert len(parts) == 1
+            assert (await a.sql("select * from a"), await a.sql("select * from b order by k")) == ([(3,)], [(1,), (2,)])
+
+    run(story)
+
+
+def test_what_is_refused_leaves_nothing_of_any_part():
+    async def story(world: World):
+        async with world.adapter() as a:
+            await tables(a)
+            await a.sql("alter table b add check (k < 2)")
+            assert (await refused(a.sql(MOVE))).sqlstate == "23514"
+            twice = "with x as (delete from a where k = 1 returning k), y as (delete from a returning k) select 1"
+            assert (await refused(a.sql(twice))).sqlstate == "0A000"
+            assert (await a.sql("select count(*) from a"), await a.sql("select * from b")) == ([(3,)], [])
+
+    run(story)
+
+
+@pytest.mark.parametrize("written", ["insert into a values (0)", "delete from a where k = 1", "drop table b"])
+def test_it_is_made_anew_where_what_it_read_was_written_meanwhile(written):
+    async def story(world: World):
+        async with world.adapter() as a, world.adapter() as other:
+            await tables(a)
+            before_commit(a, lambda: other.sql(written))
+            if "drop" in written:
+                assert (await refused(a.sql(MOVE))).sqlstate == "42P01"
+                assert await a.sql("select count(*) from a") == [(3,)]
+                return
+            moved = [(0,), (1,), (2,)] if "insert" in written else [(2,)]
+            assert await a.sql(MOVE) == f"INSERT 0 {len(moved)}"
+            assert (await a.sql("select * from a"), await a.sql("select * from b order by k")) == ([(3,)], moved)
+
+    run(story)
+
+
+def test_many_at_once_move_each_row_once():
+    async def story(world: World):
+        async with world.adapter() as a, world.adapter() as other:
+            await tables(a)
+            await a.sql("insert into a select generate_series(4, 20)")
+            one = "with x as (delete from a where k = {} returning k) insert into b select k from x"
+            said = [each.sql(one.format(n)) for n in range(1, 6) for each in (a, other)]
+            done = await asyncio.gather(*said, return_exceptions=True)
+            count = done.count("INSERT 0 1")
+            assert {each if isinstance(each, str) else each.sqlstate for each in done} <= {
+                "INSERT 0 1", "INSERT 0 0", "40001"
+            }  # fmt: skip
+            assert await a.sql("select count(*), count(distinct k) from b") == [(count, count)]
+            assert await a.sql("select count(*) from a") == [(20 - count,)]
+
+    run(story)
+
+
+@on_a_loop
+async def test_in_a_block_it_reads_what_the_block_has_written_and_is_of_the_block():
+    setup = "create table a (k int)", "create table b (k int)", "insert into a values (1), (2), (3)"
+    async with client(World(), *setup, autocommit=False) as c:
+        for level in ("read committed", "repeatable read", "serializable"):
+            await c.execute(f"set transaction isolation level {level}")
+            await c.execute("insert into a values (0)")
+            assert (await c.execute(MOVE)).statusmessage == "INSERT 0 3"
+            assert await rows(c, "select (select count(*) from a), (select count(*) from b)") == [(1, 3)]
+            await c.execute("savepoint s")
+            again = "with x as (delete from b returning k), y as (insert into a select k from x) select count(*) from b"
+            assert await rows(c, again) == [(3,)]
+            assert await rows(c, "select (select count(*) from a), (select count(*) from b)") == [(4, 0)]
+            await c.execute("rollback to s")
+            assert await rows(c, "select (select count(*) from a), (select count(*) from b)") == [(1, 3)]
+            await c.rollback()
+        await c.execute(MOVE)
+        await c.commit()
+        assert await rows(c, "select (select count(*) from a), (select count(*) from b)") == [(1, 2)]
+
+
+@on_a_loop
+async def test_clients_send_it_with_parameters_and_prepared():
+    setup = "create table a (k int, v text)", "create table b (k int, v text)"
+    async with client(World(), *setup) as c:
+        text = "with x as (insert into a values (%s, %s) returning *) insert into b select k + %s, v from x returning k"
+        for n in range(7):  # by then psycopg prepares it
+            assert await (await c.execute(text, (n, str(n), 10))).fetchall() == [(n + 10,)]
+        assert await rows(c, "select count(*) from a join b on a.k + 10 = b.k and a.v = b.v") == [(7,)]
+        await c.execute("set default_transaction_read_only = on")
+        with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+            await c.execute(text, (1, "x", 1))
+
+
+def test_what_a_part_gives_is_bounded(monkeypatch):
+    monkeypatch.setattr("adapter.execute.writings.GIVEN_ROWS_MAX", 2)
+
+    async def story(world: World):
+        async with world.adapter() as a:
+            await tables(a)
+            await a.sql(MOVE)
+            error = await refused(a.sql("with x as (insert into a select k + v from b, (values (1), (2)) y (v) "
+                                        "returning k) select * from x"))  # fmt: skip
+            assert error.sqlstate == "54000" and await a.sql("select count(*) from a") == [(1,)]
+
+    run(story)
+
+
+def test_a_merge_counts_every_one_that_was_acknowledged():
+    async def story(world: World):
+        async with world.adapter() as a, world.adapter() as other:
+            await a.sql("create table t (k int primary key, n int)")
+            whens = "when matched then update set n = t.n + 1 when not matched then insert values (s.k, 1)"
+            merge = f"merge into t using (values (1), (2)) s (k) on t.k = s.k {whens}"
+            parts = parts_of(a)
+            assert await a.sql(merge) == "MERGE 2" and len(parts) == 1
+            done = await asyncio.gather(*(each.sql(merge) for each in (a, other) * 4), return_exceptions=True)
+            assert {each if isinstance(each, str) else each.sqlstate for each in done} <= {"MERGE 2", "40001"}
+            count = 1 + done.count("MERGE 2")
+            assert await a.sql("select * from t order by k") == [(1, count), (2, count)]
+            twice = merge.replace("(2)", "(1)")
+            assert (await refused(a.sql(twice))).sqlstate == "21000"
+            assert await a.sql("select * from t order by k") == [(1, count), (2, count)]
+
+    run(story)
