@@ -12,6 +12,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import duckdb
 import pyarrow as pa
@@ -198,6 +199,11 @@ class _Apart:
     columns: list[OutputColumn]
 
 
+@lru_cache(maxsize=256)  # of a table's checks, and of a load's WHERE: they are asked again for each statement's rows
+def _text_over_rows(query: Query) -> str:
+    return constants.text_of(query)
+
+
 def _selected(parts: Sequence[exp.Expression]) -> exp.Select:
     return exp.Select(expressions=[exp.alias_(each.copy(), f"p{n}") for n, each in enumerate(parts)])
 
@@ -338,7 +344,7 @@ class _Database:
         self, query: Query, running: Running, tables: Mapping[str, pa.Table] | None = None
     ) -> pa.Table:
         """Of a query whose functions the binder chose.  This database holds no relation that could be written."""
-        return self._ask(constants.text_of(query), running, tables)
+        return self._ask(constants.text_of(query) if tables is None else _text_over_rows(query), running, tables)
 
     def _ask(self, text: str, running: Running, tables: Mapping[str, pa.Table] | None = None) -> pa.Table:
         first = "" if self._system is None else _READ_ONLY

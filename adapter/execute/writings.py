@@ -34,7 +34,7 @@ from journal.errors import Conflict, InvalidUsage, Rejected
 from oracle.errors import SnapshotTooOld
 from sql.binding.bind import OutputType
 from sql.statements.plan_cache import Statement
-from sql.statements.writing import WritingPlan, placed, query_of, typed
+from sql.statements.writing import WritingPlan, placed, query_of
 from sql.syntax.merge import Merge
 from sql.syntax.writing import Part, Writing
 from trees.errors import unsupported
@@ -42,8 +42,10 @@ from trees.errors import unsupported
 TRIES_MAX = 16
 """Times that a statement is made, as of UPDATE (:mod:`adapter.execute.changes`)."""
 
-GIVEN_ROWS_MAX = 10_000
-"""Rows that a part gives to others: they stand in texts, of which a megabyte is planned in a second or two."""
+GIVEN_VALUES_MAX = 10_000
+"""Values that a part gives to others: they stand in texts, which may have 100,000 words and signs
+(:mod:`sql.syntax.tokens`), and planned by the thousand in
+some 150 ms."""
 
 Prepare = Callable[[SessionState, str, Sequence[int]], Awaitable[Prepared]]
 Run = Callable[[SessionState, Prepared, Sequence[object | None]], Awaitable[Result]]
@@ -175,21 +177,20 @@ async def _collected(result: Result) -> list[pa.RecordBatch]:
 def _given(part: Part, columns: Sequence[OutputColumn], batches: Sequence[pa.RecordBatch]) -> str:
     """What a part has given, as a WITH query."""
     height = sum(batch.num_rows for batch in batches)
-    if height > GIVEN_ROWS_MAX:
+    if height * len(columns) > GIVEN_VALUES_MAX:
         raise Rejected(
             f'WITH query "{part.name}" gives too many rows to others',
             sqlstate="54000",
-            detail=f"{height} rows, at most {GIVEN_ROWS_MAX} are handed on",
+            detail=f"{height * len(columns)} values, at most {GIVEN_VALUES_MAX} are handed on",
             hint="write in several statements, in one transaction block",
         )
     encoder = encoder_for(tuple(columns), (0,) * len(columns), "UTC")
-    rows: list[list[str]] = []
+    rows: list[list[str | None]] = []
     for batch in batches:
         named = pa.RecordBatch.from_arrays(batch.columns, [f"c{at}" for at in range(len(columns))])
         texts = [each.to_pylist() for each in encoder.written(named)]
         for row in zip(*texts, strict=True):
-            shown = [None if text is None else bytes(text).decode() for text in row]
-            rows.append([typed(text, column.type) for text, column in zip(shown, columns, strict=True)])
+            rows.append([None if text is None else bytes(text).decode() for text in row])
     return query_of(part, [OutputType(column.name, column.type) for column in columns], rows)
 
 

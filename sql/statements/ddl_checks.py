@@ -10,7 +10,7 @@ from collections.abc import Collection
 
 from sqlglot import exp
 
-from catalog_log import records
+from catalog_log import model, records
 from catalog_log.objects import Check, Table
 from functions.registry import MAKE_ROWS, SEQUENCES
 from journal.errors import InvalidUsage
@@ -52,7 +52,8 @@ def with_check(
         raise InvalidUsage(
             f'constraint "{said.name}" for relation "{table.name}" already exists', sqlstate="42710"
         )
-    condition, sql = _unqualified(said, table)
+    schema = image.get(model.SCHEMAS, table.schema_id)
+    condition, sql = _unqualified(said, table, None if schema is None else schema.name)
     _check_condition(condition, table, names.zone)
     of = [column.this for column in condition.find_all(exp.Column)]
     by_name = {column.name: column.id for column in table.columns}
@@ -73,7 +74,7 @@ def same_check(one: Check, other: Check) -> bool:
     return (one.sql, one.reads) == (other.sql, other.reads)
 
 
-def _unqualified(said: Constraint, table: Table) -> tuple[exp.Expression, str]:
+def _unqualified(said: Constraint, table: Table, schema: str | None) -> tuple[exp.Expression, str]:
     """The condition without its table's name before columns, and as it is written then.
 
     Raises 42703 and 42P01 for what is no column of ``table``.
@@ -89,7 +90,8 @@ def _unqualified(said: Constraint, table: Table) -> tuple[exp.Expression, str]:
         at = min(each.meta["start"] for each in column.parts if "start" in each.meta)
         if column.args.get("table") is not None:
             of = folded(column.args["table"])
-            if of != table.name:
+            within = column.args.get("db")
+            if of != table.name or within is not None and folded(within) != schema:
                 raise no_from_entry(of, at + 1, [table.name])
             cut.append((at - said.at, column.this.meta["start"] - said.at))
             for part in ("table", "db", "catalog"):

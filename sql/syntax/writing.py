@@ -166,6 +166,9 @@ def read_writing(c: Cursor, text: str, parse: Callable[[str], Statement]) -> Wri
             raise InvalidUsage("MERGE not supported in WITH query", sqlstate="0A000", position=lower + 1)
         if word in _WRITES or (word == "with" and _behind(c.text[lower:upper]) in _WRITES):
             writes, statement = True, _parsed(c.text, lower, upper, parse)
+        if any(each.name == name for each in parts):
+            told = f'WITH query name "{name}" specified more than once'
+            raise InvalidUsage(told, sqlstate="42712", position=start + 1)
         before = c.text[start:lower] + "{}" + c.text[upper : c.tokens[c.at - 1].end + 1]
         parts.append(Part(name, columns, lower, upper, statement, before))
         if not c.take(","):

@@ -119,7 +119,7 @@ async def test_clients_send_it_with_parameters_and_prepared():
 
 
 def test_what_a_part_gives_is_bounded(monkeypatch):
-    monkeypatch.setattr("adapter.execute.writings.GIVEN_ROWS_MAX", 2)
+    monkeypatch.setattr("adapter.execute.writings.GIVEN_VALUES_MAX", 2)
 
     async def story(world: World):
         async with world.adapter() as a:
