@@ -170,7 +170,7 @@ def test_the_errors_of_a_source_are_called_after_it_until_somebody_calls_them_ot
         ("alter table by_a set schema other", "42809", '"by_a" is not a relation'),
         ("alter table s_errors set schema other", "0A000", "moving the errors of a source"),
         (f"alter source s rename to {'x' * 57}", "42622", "too long"),
-        ("alter table t rename constraint a to b", "0A000", "ALTER TABLE … RENAME CONSTRAINT"),
+        ("alter table t rename constraint a to b", "42704", 'constraint "a" for table "t" does not exist'),
         ("alter schema nowhere rename to x", "3F000", 'schema "nowhere" does not exist'),
         ("alter schema other rename to public", "42P06", 'schema "public" already exists'),
         ("alter schema other rename to other", "42P06", 'schema "other" already exists'),
