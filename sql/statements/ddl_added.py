@@ -57,11 +57,11 @@ def added(
     """``table`` with the constraint that is ``said``, where a check keeps it, and what keeps it: begun ``since`` then,
     or what was begun before of it and never ended.
 
-    ``going`` are the ids of indexes that the same statement drops, ``others`` names that it takes.  Raises as
-    :func:`~sql.statements.ddl_constraints.with_constraints`.
+    ``going`` are the ids of indexes that the same statement drops, ``others`` the names of constraints that it adds.
+    Raises as :func:`~sql.statements.ddl_constraints.with_constraints`.
     """
     begun = _begun(table, said, image, names)
-    if begun is not None:
+    if begun is not None and begun.name not in others:
         return table, Added(replace(said, name=begun.name), begun)
     uniques = [each.index for each in uniques_of(table, image) if each.index.id not in going]
     if said.kind == CHECK:

@@ -42,6 +42,7 @@ from sql.statements.assigning import literal_slot, stored
 from sql.statements.ddl_added import Added, added, mark_of, named, no_constraint, renamed, valid
 from sql.statements.ddl_alter import altered
 from sql.statements.ddl_comment import column_key, gone_with
+from sql.statements.ddl_constraints import two_primary_keys
 from sql.statements.ddl_drop import everything, told_cascade, told_dependents
 from sql.statements.ddl_identity import add_identity, not_identity, with_kind, without_identity
 from sql.statements.ddl_not_null import Unchecked, goes_on, may_need_rows, of_columns, was_not_null, with_not_null
@@ -73,6 +74,8 @@ class _Draft:
     """Columns that are to be NOT NULL if no row has a NULL there, where they are only asked for: then they are."""
     added: list[Added] = field(default_factory=list)
     """Constraints that are to be its own, where they are only asked for."""
+    called: set[str] = field(default_factory=set)
+    """The names of those that are added."""
     gone: dict[str, Item] = field(default_factory=dict)
     """Objects that go with columns."""
     left: dict[str, Item] = field(default_factory=dict)
@@ -369,9 +372,11 @@ def _add_constraint(draft: _Draft, action: st.AddConstraint) -> None:
             draft.item = table.with_check(found)
         return
     draft.ids = draft.ids or ItemIds(image)
-    others = [each.name for each in draft.indexes.values()]
     said, since = action.said, str(image.upper)
-    draft.item, made = added(table, said, draft.gone, image, draft.names, draft.ids, others, since)
+    if said.kind == PRIMARY and any(each.constraint == PRIMARY for each in draft.indexes.values()):
+        raise two_primary_keys(table, said)
+    draft.item, made = added(table, said, draft.gone, image, draft.names, draft.ids, draft.called, since)
+    draft.called.add(made.said.name or "")
     if isinstance(made.kept_by, Index) and image.item(made.kept_by.id) is None:
         draft.indexes[made.kept_by.id] = made.kept_by
     for name in said.columns if said.kind == PRIMARY else ():
