@@ -37,7 +37,6 @@ from sql.statements.plan_cache import Statement
 from sql.statements.writing import WritingPlan, placed, query_of
 from sql.syntax.merge import Merge
 from sql.syntax.writing import Part, Writing
-from trees.errors import unsupported
 
 TRIES_MAX = 16
 """Times that a statement is made, as of UPDATE (:mod:`adapter.execute.changes`)."""
@@ -195,7 +194,8 @@ def _given(part: Part, columns: Sequence[OutputColumn], batches: Sequence[pa.Rec
 
 
 def _twice_changed() -> InvalidUsage:
-    return unsupported("changing a row in two parts of one statement", "change it once")
+    told = "WITH queries cannot affect row a second time"
+    return InvalidUsage(told, sqlstate="21000", hint="let one part of the statement change it")
 
 
 def _twice_merged() -> InvalidUsage:
