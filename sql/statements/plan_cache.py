@@ -29,12 +29,9 @@ from weakref import WeakValueDictionary
 from journal.timestamps import CatalogTs
 from sql.objects.names import ImageLike, Names
 from sql.objects.watched import Answers, Watched, same_answers
-from sql.statements.changes import plan_change
-from sql.statements.insert import plan_insert
 from sql.statements.plans import ChangePlan, InsertPlan, SelectPlan
-from sql.statements.select import plan_query
 from sql.statements.skeletons import Skeleton, skeleton_of
-from sql.statements.writing import WritingPlan, plan_writing
+from sql.statements.writing import WritingPlan, plan_statement
 from sql.syntax import statements as st
 from sql.syntax.parse import parse
 from values.types import SqlType
@@ -260,21 +257,8 @@ def plan_afresh(statement: Statement, image: ImageLike, names: Names, view_chars
     Pure, and safe on any thread: an image never changes.
     """
     watched = Watched(image, view_chars_max)
-    return Planned(_made(statement, watched, names), image, watched.answers)
-
-
-def _made(
-    statement: Statement, image: ImageLike, names: Names
-) -> SelectPlan | InsertPlan | ChangePlan | WritingPlan:
-    parsed, declared = statement.parsed, dict(statement.declared)
-    if isinstance(parsed, st.Query):
-        return plan_query(parsed, image, names, declared)
-    if isinstance(parsed, (st.Change, st.Truncate)):
-        return plan_change(parsed, image, names, declared)
-    if isinstance(parsed, st.Writing):
-        return plan_writing(parsed, image, names, declared)
-    assert isinstance(parsed, st.Insert), parsed
-    return plan_insert(parsed, image, names, declared)
+    plan = plan_statement(statement.parsed, watched, names, dict(statement.declared))
+    return Planned(plan, image, watched.answers)
 
 
 def _moved(plan: P, catalog_ts: CatalogTs) -> P:

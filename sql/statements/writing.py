@@ -81,16 +81,26 @@ def placed(error: InvalidUsage, s: Writing, part: Part, text: str, own: int) -> 
     error.position = part.lower + at + 1 if same else None
 
 
+def plan_statement(
+    parsed: st.Statement, image: ImageLike, names: Names, declared: dict[int, SqlType]
+) -> SelectPlan | InsertPlan | ChangePlan | WritingPlan:
+    """The plan of a query, or of what writes rows."""
+    if isinstance(parsed, st.Query):
+        return plan_query(parsed, image, names, declared)
+    if isinstance(parsed, (st.Change, st.Truncate)):
+        return plan_change(parsed, image, names, declared)
+    if isinstance(parsed, Writing):
+        return plan_writing(parsed, image, names, declared)
+    assert isinstance(parsed, st.Insert), parsed
+    return plan_insert(parsed, image, names, declared)
+
+
 def _planned(
     statement: st.Statement, image: ImageLike, names: Names, declared: dict[int, SqlType]
 ) -> SelectPlan | InsertPlan | ChangePlan:
-    if isinstance(statement, st.Insert):
-        return plan_insert(statement, image, names, declared)
-    if isinstance(statement, st.Change):
-        return plan_change(statement, image, names, declared)
-    assert isinstance(statement, st.Query), statement
-    plan = plan_query(statement, image, names, declared)
-    if plan.kind == "catalog":
+    plan = plan_statement(statement, image, names, declared)
+    assert not isinstance(plan, WritingPlan), "the parts of a statement have no such parts"
+    if isinstance(plan, SelectPlan) and plan.kind == "catalog":
         raise unsupported("a query of system relations beside WITH queries that write")
     return plan
 
