@@ -228,7 +228,10 @@ class Inserts:
         argument = self._constants.argument(plan, params)
         try:
             plan = await draws.rows(plan, argument)
-            rows = await self._plans.of_size(planned.large, chars, rows_of_values, plan, params, evaluate)
+            if asks_engine(plan.table) and not planned.large:  # which others need not wait for
+                rows = await on_thread_if(True, rows_of_values, plan, params, evaluate)
+            else:
+                rows = await self._plans.of_size(planned.large, chars, rows_of_values, plan, params, evaluate)
             return Rows(plan.table, rows, plan.catalog_ts + 1, (planned.answers,))
         except InvalidUsage as error:
             await self._still_so(session, planned, error)
