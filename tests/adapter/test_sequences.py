@@ -208,8 +208,8 @@ def test_many_rows_have_each_their_value_in_their_order():
     async def story(world: World):
         async with world.adapter() as a:
             await a.sql("create sequence s")
-            found = await a.sql("select nextval('s'), 2 * g from generate_series(1, 2500) as q (g) order by g desc")
-            assert found == [(n, 2 * (2501 - n)) for n in range(1, 2501)]
+            found = await a.sql("select nextval('s'), 2 * g from generate_series(1, 1100) as q (g) order by g desc")
+            assert found == [(n, 2 * (1101 - n)) for n in range(1, 1101)], "in more than one turn of the loop"
 
     run(story)
 
