@@ -120,7 +120,9 @@ class TidemarkExecutor:
             st.Insert: inserts.run,
             st.Change: changes.run,
             st.Truncate: changes.run,
-            st.Writing: Writings(self.images, self.plans, self.commits, self.prepare, self.run).run,
+            st.Writing: Writings(
+                self.images, self.plans, self.commits, self.prepare_statement, self.run
+            ).run,
             st.CopyFrom: self.copies.into,
             st.CopyTo: self.copies.out,
             st.DDL: self._ddl.run,
@@ -172,7 +174,10 @@ class TidemarkExecutor:
         return await self.beside(sql, split)
 
     async def prepare(self, session: SessionState, sql: str, param_oids: Sequence[int] = ()) -> Prepared:
-        statement = await self.plans.statement(sql, param_oids)
+        return await self.prepare_statement(session, await self.plans.statement(sql, param_oids))
+
+    async def prepare_statement(self, session: SessionState, statement: Statement) -> Prepared:
+        """What a parsed statement is on the catalog of now."""
         parsed = statement.parsed
         if statement.planned:
             planned = await self.images.certain(session, lambda image: self.plans.plan(statement, image, session))
@@ -182,7 +187,7 @@ class TidemarkExecutor:
             show.check_variable(parsed, session)
         columns = parsed.returns
         told = None if columns is None else tuple([OutputColumn(name, kind) for name, kind in columns])
-        return Prepared(sql, parsed.sort, (), told, parsed.tag, statement)
+        return Prepared(statement.text, parsed.sort, (), told, parsed.tag, statement)
 
     async def _prepared(self, session: SessionState, statement: Statement, planned: Planned) -> Prepared:
         """What a query or a write is by its plan."""

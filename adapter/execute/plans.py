@@ -65,6 +65,11 @@ class Plans:
             found = self.cache.keep_parsed(sql, param_oids, parsed, declared_types(param_oids))
         return found
 
+    async def once(self, sql: str, param_oids: Sequence[int]) -> Statement:
+        """``sql`` parsed, where nobody will say it again: it holds values that were read."""
+        parsed = await self.of_text(sql, parse)
+        return Statement(sql, tuple(param_oids), parsed, declared_types(param_oids), once=True)
+
     async def of_text(self, sql: str, call: Callable[[str], T]) -> T:
         """``call(sql)``, a parser, beside the loop where ``sql`` is long."""
         return await self.of_size(len(sql) > ON_LOOP_CHARS_MAX, len(sql), call, sql)

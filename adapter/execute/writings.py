@@ -46,7 +46,7 @@ GIVEN_VALUES_MAX = 10_000
 (:mod:`sql.syntax.tokens`), and planned by the thousand in
 some 150 ms."""
 
-Prepare = Callable[[SessionState, str, Sequence[int]], Awaitable[Prepared]]
+Prepare = Callable[[SessionState, Statement], Awaitable[Prepared]]
 Run = Callable[[SessionState, Prepared, Sequence[object | None]], Awaitable[Result]]
 
 
@@ -102,8 +102,9 @@ class Writings:
             numbers = parsed.numbers(part)
             at = len(block.buffer)
             try:
-                sub = await self._prepare(block, text, [oids[number - 1] for number in numbers])
-                sub = replace(sub, zone=prepared.zone)
+                made = self._plans.once if any(e.writes for e in parsed.below(part)) else self._plans.statement
+                each = await made(text, [oids[number - 1] for number in numbers])
+                sub = replace(await self._prepare(block, each), zone=prepared.zone)
                 result = await self._run(block, sub, [params[number - 1] for number in numbers])
             except InvalidUsage as error:
                 placed(error, parsed, part, text, own)

@@ -59,10 +59,12 @@ class Statement:
     parsed: st.Statement
     declared: Mapping[int, SqlType]
     latest: tuple[Key, Planned] | None = None
-    """Of a text that is too long for the cache: its last plan, so that preparing and running it plan it once."""
+    """Of a text that is not for the cache: its last plan, so that preparing and running it plan it once."""
     skeleton: Skeleton | None = None
     """Of a text with values that may be taken out: then ``parsed`` is that of ``of``, the statement of its skeleton."""
     of: Statement | None = None
+    once: bool = False
+    """Whether nobody will say it again: then its plan takes nobody's place."""
 
     @property
     def planned(self) -> bool:
@@ -235,7 +237,7 @@ class PlanCache:
             self._chars -= size
         if not self.plans_max:
             return
-        if size > TEXT_CHARS_MAX:
+        if size > TEXT_CHARS_MAX or statement.once:
             statement.latest = key, planned
             return
         self._plans[key] = statement, planned

@@ -149,3 +149,20 @@ def test_a_merge_counts_every_one_that_was_acknowledged():
             assert await a.sql("select * from t order by k") == [(1, count), (2, count)]
 
     run(story)
+
+
+def test_what_was_handed_on_takes_no_place_among_plans():
+    async def story(world: World):
+        async with world.adapter() as a:
+            await tables(a)
+            one = "with x as (insert into a values ({}) returning k) insert into b select k from x"
+            await a.sql(one.format("100"))
+            kept = len(a.executor.plans.cache)
+            await a.sql(one.format("100"))
+            await a.sql("delete from b")
+            with_one_more = len(a.executor.plans.cache)
+            await a.sql("delete from b")
+            assert with_one_more == kept + 1 == len(a.executor.plans.cache)
+            assert not any("CAST('100'" in key[0] for key in a.executor.plans.cache._plans)
+
+    run(story)
