@@ -240,6 +240,10 @@ def test_a_snapshot_is_taken_at_once_and_the_rest_by_batches() -> None:
 def test_what_is_kept_of_a_generator_is_read_again() -> None:
     made = replace(generator("nexmark", "bid"), start_ms=5, events=3, first=1, together=1)
     assert Generator.of_text(made.text()) == made
+    written = ('{"kind":"key value","table":"","options":{"keys":6,"seed":0},"bound":12,"start_ms":5,"events":1,'
+               '"micros":1000000,"first":6,"together":6}')  # fmt: skip
+    kept = Generator("key value", "", (("keys", 6), ("seed", 0)), 12, 5, 1, 1_000_000, 6, 6)
+    assert (Generator.of_text(written), kept.text()) == (kept, written), "as catalogs of format 10 have it"
     for text in ("", "{}", "[]", '{"kind": "counter"}', '{"kind":"counter","table":"","options":3}'):
         with pytest.raises(LookupError):
             Generator.of_text(text)

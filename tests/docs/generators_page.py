@@ -40,7 +40,7 @@ events ahead of another.
 | `RATE n` | so many events a second, up to a million, spread evenly; instead of `TICK INTERVAL` |
 | `AS FAST AS POSSIBLE` | all events are due from the start on; say `EVENTS`, too, or it goes on until disks are full |
 | `EVENTS n`, `UP TO n` | it has the events below *n* and no more; 10^12 where neither is said |
-| `AS OF n` | the first *n* events are due at the start |
+| `AS OF n` | the events up to number *n* are due at the start, as if so many ticks were over |
 | `START TIMESTAMP '…'` | a timestamptz, or milliseconds since 1970, without which it starts now |
 
 `SHOW CREATE SOURCE` shows the options with what they were taken for, and makes the same source again: the same rows,

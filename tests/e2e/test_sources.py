@@ -8,9 +8,12 @@ import signal
 import time
 
 import psycopg
+import pyarrow as pa
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from catalog_log.objects import Generator
+from collection.generators.kinds import KINDS, core_of
 from embedded.stack import Stack
 from journal import clients
 from tests.e2e.conftest import Steps
@@ -98,3 +101,61 @@ def test_accounts_by_debezium_are_what_they_were_told_last(stack: Stack, steps: 
             client.execute("drop schema sources cascade")
     finally:
         registry.close()
+
+
+@pytest.mark.timeout(300)
+def test_an_auction_house_that_is_made_up_is_read_as_any_source(stack: Stack) -> None:
+    options = "AS FAST AS POSSIBLE, EVENTS 30000, EVENT RATE 100"
+
+    def of(table: str) -> pa.Table:
+        taken = {name: each.default or 0 for name, each in KINDS["nexmark"].options.items()} | {"event rate": 100}
+        return core_of(Generator("nexmark", table, tuple(taken.items()))).changes(0, 30_000)
+
+    def settled(query: str, wanted: list[tuple]) -> None:
+        deadline = time.monotonic() + WAIT_S
+        while (found := client.execute(query).fetchall()) != wanted:
+            assert time.monotonic() < deadline, (query, found, wanted)
+            time.sleep(0.1)
+
+    bids, auctions = of("bid"), of("auction")
+    category = dict(zip(auctions.column("id").to_pylist(), auctions.column("category").to_pylist(), strict=True))
+    totals: dict[int, list[int]] = {}
+    for auction, price in zip(bids.column("auction").to_pylist(), bids.column("price").to_pylist(), strict=True):
+        if auction in category:
+            found = totals.setdefault(category[auction], [0, 0])
+            found[0] += 1
+            found[1] += price
+    with psycopg.connect(stack.dsn(), autocommit=True) as client:
+        client.execute("create schema made_up")
+        client.execute("set search_path = made_up")
+        client.execute(f"create source auctions from load generator nexmark (table auction, {options})")
+        client.execute(f"create source bids from load generator nexmark (table bid, {options})")
+        client.execute("create source \"a $count.er\" from load generator counter (rate 50, max cardinality 3)")
+        client.execute("create materialized view by_category as select category, count(*) as n, sum(price) as total "
+                       "from bids join auctions on auction = id group by category")  # fmt: skip
+        client.execute("create index by_auction on bids (auction)")
+        settled("select category, n, total::int8 from by_category order by category",
+                [(each, *totals[each]) for each in sorted(totals)])  # fmt: skip
+        one = bids.column("auction")[0].as_py()
+        many = sum(each == one for each in bids.column("auction").to_pylist())
+        settled(f"select count(*) from bids where auction = {one}", [(many,)])
+        settled("select name, topic, status, good_rows, bad_rows, positions, behind, error from "
+                "tm_internal.source_status where name in ('bids', 'auctions') order by 1",
+                [("auctions", None, "finished", 1_800, 0, '{"0": 30000}', 0, None),
+                 ("bids", None, "finished", 27_600, 0, '{"0": 30000}', 0, None)])  # fmt: skip
+        settled("select name, topic, format, errors_id from tm_catalog.sources where name = 'bids'",
+                [("bids", None, "load generator", None)])  # fmt: skip
+        settled("select relkind::text from pg_class where relname = 'bids'", [("r",)])
+        (count,) = client.execute('select count(*) from "a $count.er"').fetchone()
+        assert count == 3, "three rows at any time"
+        text = client.execute('show create source "a $count.er"').fetchall()[0][-1]
+        client.execute('alter source "a $count.er" rename to counts')
+        client.execute("set search_path = public")
+        for refused, sqlstate in ((text, "42P07"), ("create source s from load generator tpch", "0A000")):
+            text_of = refused.replace('"a $count.er"', "counts")
+            with pytest.raises(psycopg.Error) as error:
+                client.execute(text_of)
+            assert error.value.sqlstate == sqlstate
+        client.execute("alter source made_up.counts reset")
+        client.execute("drop schema made_up cascade")
+        settled("select count(*) from tm_internal.source_status where name in ('bids', 'auctions', 'counts')", [(0,)])
