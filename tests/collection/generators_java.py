@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import subprocess
+from functools import cache
 from pathlib import Path
+
+from embedded.java import find_java
 
 PROGRAM = """
 import java.util.Random;
@@ -31,12 +34,19 @@ public class Draws {
 """
 
 
+@cache
+def compiles() -> bool:
+    """Whether the Java here can run a source file: one for running programs alone has no compiler."""
+    command = [find_java(), "--list-modules"]
+    return "jdk.compiler" in subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+
+
 def draws(directory: Path, asked: list[tuple[int, list[str]]]) -> list[list[int]]:
     """For each seed and what is drawn of it (``int``, ``long``, ``double`` or a bound), what Java draws; doubles by
     their bits."""
     path = directory / "Draws.java"
     path.write_text(PROGRAM)
     args = [":".join([str(seed), *what]) for seed, what in asked]
-    command = ["java", "-Xshare:auto", "-XX:TieredStopAtLevel=1", str(path), *args]
+    command = [find_java(), "-Xshare:auto", "-XX:TieredStopAtLevel=1", str(path), *args]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     return [[int(each) for each in line.split()] for line in done.stdout.splitlines()]
