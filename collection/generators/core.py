@@ -14,8 +14,9 @@ from collection.columns import DIFF, diff_schema
 BATCH_EVENTS_MAX = 20_000
 """Events that are made at once: some 15 ms of work."""
 
-BATCH_BYTES_MAX = 16 << 20
-"""Of rows that are made at once, about: a quarter of what a writer takes (``collection.writer.PENDING_BYTES_MAX``)."""
+BATCH_BYTES_MAX = 4 << 20
+"""Of rows that are made at once, about: a writer takes sixteen times as much (``collection.writer.PENDING_BYTES_MAX``),
+of all sources."""
 
 
 class Core(Protocol):

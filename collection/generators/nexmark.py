@@ -81,7 +81,8 @@ class Nexmark:
         self._said = dict(generator.options)
         self._seed = mix(np.array([self._said[SEED]], np.uint64)).view(np.int64)[0]
         self._delay_us = (1_000_000 + self._said[EVENT_RATE] // 2) // self._said[EVENT_RATE]
-        self.batch = batch_of(2 * self._said[SIZES[self._table]] // (1 if self._table == BID else 10) + 200)
+        size = 6 * self._said[SIZES[self._table]] // 5
+        self.batch = batch_of(size + 60 if self._table == BID else size // 10 + 30)  # of ten events at most one is its
 
     def changes(self, lower: int, upper: int) -> pa.Table:
         numbers = np.arange(lower, upper, dtype=np.int64)

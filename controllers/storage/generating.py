@@ -6,17 +6,19 @@ commit as the rows.  So two controllers bind nothing twice, and what is missed w
 rows are a function of the event's number alone (:mod:`collection.generators`), and how many are due one of the clock
 (:mod:`collection.generators.pacing`).
 
-The next events are made while the commit of the last is under way, but at most one commit is; so a source that goes as
-fast as it can keeps nobody's log full.
+The next events are made while the rows of the last are written and their commit is under way, but at most one commit
+is, in the order of the numbers; what was written and not committed is bound by nobody and seen by nobody.
 """
 
 from __future__ import annotations
 
 import logging
 import time
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from itertools import pairwise
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -50,7 +52,22 @@ LOOK_S = 1.0
 """How long it waits at most until it looks at the clock again, which may have been set."""
 
 
+AHEAD = 3
+"""Batches whose rows may be on their way at once: making one takes some 50 ms, until a broker has it some more."""
+
+
+class _Begun(NamedTuple):
+    """Events whose rows are on their way: the numbers, and where rows are that are there already."""
+
+    run: Run
+    attempt: str
+    runs: tuple[Run, ...]
+    writing: Future[list[Run]] | None
+
+
 class Generating(SourceThread):
+    """Its thread makes events, and waits for them to be there and bound."""
+
     def __init__(
         self, item: SourceItem, writer: CollectionWriter, oracle: Oracle, incarnation: str, at_work: AtWork,
         now_ms: Callable[[], int] = wall_clock_ms,
@@ -81,22 +98,30 @@ class Generating(SourceThread):
     def _go_on(self, at: int, first: bool) -> int:
         """Bind what comes from event ``at`` on, until stopped or, where it is the ``first``, until something was bound
         or there is nothing yet.  Where it goes on."""
+        begun: deque[_Begun] = deque()
         under_way: tuple[Future[int], Prepared, int, int] | None = None
         committed_s = time.monotonic()
         try:
             while not self._stopped.is_set():
                 now_ms = self._now_ms()
                 due_now = due(self._generator, now_ms)
-                upper = batch(self._generator, at, due_now, self._core.batch)
-                made = self._made(at, upper, whole=time.monotonic() >= committed_s + NOTHING_EVERY_S)
-                if made is not None:
+                lower = begun[-1].run.upper if begun else at
+                upper = batch(self._generator, lower, due_now, self._core.batch)
+                if upper > lower:
+                    made = self._begun(lower, upper, whole=time.monotonic() >= committed_s + NOTHING_EVERY_S)
+                    if made is not None:
+                        begun.append(made)
+                        if not first and len(begun) < AHEAD and due_now - upper >= self._core.batch:
+                            continue
+                if begun:
+                    oldest = begun.popleft()
+                    prepared, part = self._part(oldest)
                     if under_way is not None:
                         self._bound(*under_way)
                         under_way = None
-                    prepared, part = made
                     under_way = self._oracle.commit(part), prepared, due_now, now_ms
                     committed_s = time.monotonic()
-                    at = upper
+                    at = oldest.run.upper
                     if first:
                         break
                     if due_now - at < self._core.batch:
@@ -130,30 +155,37 @@ class Generating(SourceThread):
         left_s = (due_ms(self._generator, number) - self._now_ms()) / 1000
         self._stopped.wait(min(max(left_s, COMMIT_EVERY_S), LOOK_S))
 
-    def _made(self, lower: int, upper: int, whole: bool) -> tuple[Prepared, CommitPart] | None:
-        """The events ``[lower, upper)``, written, and what binds them; ``None`` where they are not to be bound now:
-        there are none, or no rows of them and it is not yet time to say that (``whole``)."""
-        if upper <= lower:
-            return None
+    def _begun(self, lower: int, upper: int, whole: bool) -> _Begun | None:
+        """The events ``[lower, upper)``, on their way to the topic; ``None`` where they are not to be bound now: there
+        are no rows of them and it is not yet time to say that (``whole``), or it was stopped."""
         attempt = self._attempt()
         runs: list[Run] = []
+        writing: Future[list[Run]] | None = None
         rows = 0
         # More than one where all of a snapshot is to be visible at once.
         places = [*range(lower, upper, self._core.batch), upper]
         for low, high in pairwise(places):
             changes = self._core.changes(low, high)
             if changes.num_rows:
-                written = self._writer.write(self.item.id, self.item.stored, self._as_stored(changes), attempt)
-                runs += written.result(ANSWER_TIMEOUT_S)
+                if writing is not None:
+                    runs += writing.result(ANSWER_TIMEOUT_S)
+                writing = self._writer.write(self.item.id, self.item.stored, self._as_stored(changes), attempt)
                 rows += pc.sum(pc.greater(changes.column(DIFF), 0)).as_py()
             if self._stopped.is_set() and high < upper:
                 return None
-        if not runs and not whole and upper < self._generator.bound and upper - lower < self._core.batch:
+        if not rows and not whole and upper < self._generator.bound and upper - lower < self._core.batch:
             return None
-        run = Run(FORMAT, 0, lower, upper, "", rows)
+        return _Begun(Run(FORMAT, 0, lower, upper, "", rows), attempt, tuple(runs), writing)
+
+    def _part(self, begun: _Begun) -> tuple[Prepared, CommitPart]:
+        """What binds the events, once their rows are where they are."""
+        runs = list(begun.runs)
+        if begun.writing is not None:
+            runs += begun.writing.result(ANSWER_TIMEOUT_S)
+        run = begun.run
         progress = Binding(self.item.progress_id, run, contiguous=True)
         bindings = (progress, *(Binding(self.item.id, each) for each in joined(runs)))
-        return Prepared((run,), (), rows, {0: upper}), CommitPart(attempt, bindings)
+        return Prepared((run,), (), run.rows, {0: run.upper}), CommitPart(begun.attempt, bindings)
 
     def _as_stored(self, changes: pa.Table) -> pa.Table:
         """By the names that the columns of the source are kept by."""
