@@ -13,7 +13,7 @@ from functions.aggregates import AGGREGATES as _AGGREGATE_ROWS
 from functions.registry import INDEFINITE, OWN, ROWS
 from functions.row import ANY, ARRAY, SAME
 from plan.nodes import Node
-from plan.scalars import Aggregate, Call, Lambda, Literal, Scalar, Sort, Struct, WindowCall
+from plan.scalars import Aggregate, Call, Lambda, Literal, Scalar, SequenceCall, Sort, Struct, WindowCall
 from plan.types import (
     BOOL,
     BYTEA,
@@ -225,7 +225,7 @@ _INDEFINITE = frozenset(each.lower() for each in INDEFINITE)
 
 def is_definite(node: Node) -> bool:
     """Whether ``node`` is no call that gives another value each time, or at another time."""
-    return not isinstance(node, Call) or node.name not in _INDEFINITE
+    return not isinstance(node, SequenceCall) and (not isinstance(node, Call) or node.name not in _INDEFINITE)
 
 
 def aggregate(

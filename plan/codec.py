@@ -33,7 +33,8 @@ _CLASSES: Mapping[str, type[Node]] = {
     each.__name__: each
     for module in (r, s)
     for each in vars(module).values()
-    if isinstance(each, type) and issubclass(each, Node) and each not in (Node, r.Relation, s.Scalar)
+    if isinstance(each, type) and issubclass(each, Node)
+    and each not in (Node, r.Relation, s.Scalar, s.SequenceCall, s.Choice)  # values are drawn before a plan travels
 }  # fmt: skip
 
 
@@ -109,6 +110,7 @@ class _Writer:
                 stack.append((node, True))
                 stack += [(part, False) for part in node.parts()]
                 continue
+            assert type(node).__name__ in _CLASSES, node
             written = [form.write(self, getattr(node, name)) for name, form in _forms(type(node))]
             self._nodes[id(node)] = len(self.nodes)
             self.nodes.append([type(node).__name__, *written])

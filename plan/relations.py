@@ -5,7 +5,7 @@ Names are only where the outside has them: on :class:`Get`, and on the outputs o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -239,3 +239,9 @@ def _kinds(scalars: tuple[Scalar, ...]) -> tuple[Kind, ...]:
 
 UNIT = Constant(((),))
 """One row without columns."""
+
+
+def row_of(values: Iterable[Scalar]) -> Query:
+    """The query of one row of ``values``, which read nothing, called ``v0``, ``v1``…"""
+    outputs = tuple(values)
+    return Query(Project(UNIT, outputs), tuple(f"v{place}" for place in range(len(outputs))))

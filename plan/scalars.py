@@ -172,6 +172,30 @@ class WindowCall(Scalar):
     frame: Frame | None
 
 
+@dataclass(frozen=True)
+class SequenceCall(Scalar):
+    """``nextval`` or one of its kin.  No engine runs it: there is a value in its place before one is told of the plan
+    (:mod:`plan.drawn`).
+
+    ``sequence`` is an id: of ``lastval`` an empty one, ``None`` where NULL was said, for which the call gives NULL.
+    ``number``: two calls of one number are one, written twice, and have one value.
+    """
+
+    name: str
+    sequence: str | None
+    number: int
+    arguments: tuple[Scalar, ...] = ()
+    """What stands behind the sequence."""
+
+
+@dataclass(frozen=True)
+class Choice(Scalar):
+    """``value`` is a CASE, a COALESCE, an AND or an OR of the user's: calls of sequences in those of its parts that are
+    not evaluated draw nothing.  In any other they are all evaluated, whatever the binder made of what was written."""
+
+    value: Scalar
+
+
 # -- how they are made ------------------------------------------------------------------------------------------------
 
 

@@ -34,6 +34,7 @@ from plan.scalars import (
     Call,
     Case,
     Cast,
+    Choice,
     Column,
     Exists,
     Field,
@@ -44,6 +45,7 @@ from plan.scalars import (
     Parameter,
     Scalar,
     ScalarQuery,
+    SequenceCall,
     Sort,
     Struct,
     Variable,
@@ -226,6 +228,11 @@ class _Printer:
                 parts += [f"when {of(asked)} then {of(value)}" for asked, value in node.branches]
                 parts += [f"else {of(node.otherwise)}"] if node.otherwise is not None else []
                 return " ".join([*parts, "end"])
+            case SequenceCall():
+                of_what = ["null" if node.sequence is None else node.sequence] if node.sequence != "" else []
+                return f"{node.name}({', '.join([*of_what, *map(of, node.arguments)])})"
+            case Choice():
+                return of(node.value)
             case Struct():
                 if node.bare:
                     return f"row({listed(node.values)})"
@@ -267,6 +274,8 @@ class _Printer:
 
     def _operand(self, node: Scalar, rows: tuple[Names, ...], of: str = "") -> str:
         """``node`` beside a sign, in brackets where it would be read otherwise."""
+        if isinstance(node, Choice):
+            return self._operand(node.value, rows, of)
         shown = self.scalar(node, rows)
         if isinstance(node, Call) and node.name in _LOOSE:
             same = node.name == of and of in ("and", "or", "||")

@@ -83,7 +83,7 @@ class Changes:
     async def run(
         self, session: SessionState, prepared: Prepared, statement: Statement, params: Sequence[object | None]
     ) -> Result:
-        draws = Draws(self._sequences, session)
+        draws = Draws(self._sequences, session, self._constants.value)
         if session.defers_writes:
             made = await self._made(session, prepared, statement, params, draws)
             check_buffer([*session.buffer, *made.entries])
@@ -225,10 +225,10 @@ class Changes:
         removed = Rows(table, gone, *about, removed=change.stored, uniques=change.uniques, points=points)
         if change.new is None:
             return removed, None
-        drawn = await draws.defaults(change.new, found.num_rows, self._constants.argument(change.new, params))
-        evaluate = self._constants.slots(change.new, params, names_of(session).zone)
+        drawn = await draws.defaults(change.new, found.num_rows)
+        rest = found.to_batches(), self._constants.working(names_of(session).zone), drawn
         many = bool(drawn) or removed.heavy or asks_engine(table)
-        made = await on_thread_if(many, rows_of_query, change.new, found.to_batches(), evaluate, drawn)
+        made = await on_thread_if(many, rows_of_query, change.new, *rest)
         return removed, Rows(table, made, *about, uniques=change.uniques)
 
 

@@ -195,10 +195,9 @@ class Conflicting:
         given, gone = values.take(places), old.take(places)
         whole = pa.Table.from_arrays([*given.columns, *gone.columns], [f"c{n}" for n in range(
             given.num_columns + gone.num_columns)]).combine_chunks()  # fmt: skip
-        drawn = await draws.defaults(conflict.new, len(updated), self._constants.argument(conflict.new, params))
-        evaluate = self._constants.slots(conflict.new, params, names_of(session).zone)
-        many = bool(drawn) or asks_engine(plan.table)
-        come = await on_thread_if(many, rows_of_query, conflict.new, whole.to_batches(), evaluate, drawn)
+        drawn = await draws.defaults(conflict.new, len(updated))
+        rest = whole.to_batches(), self._constants.working(names_of(session).zone), drawn
+        come = await on_thread_if(bool(drawn) or asks_engine(plan.table), rows_of_query, conflict.new, *rest)
         both = pa.concat_tables([come, new.rename_columns(come.column_names).cast(come.schema)])
         return gone, both, [at if kind else len(updated) + at for kind, at in order]
 

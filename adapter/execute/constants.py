@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import reduce
+from itertools import islice
 
 import pyarrow as pa
-from sqlglot import exp
 
 from adapter.duck.catalog_relations import CatalogRelations
 from adapter.encode.shown_rows import row_text
-from adapter.execute.beside import interruptible
-from adapter.execute.draws import Evaluate as Argument
+from adapter.execute.beside import interruptible, on_thread_if
+from adapter.execute.draws import Draws
 from adapter.execute.held_checks import hold
 from adapter.execute.rows import Evaluate
 from catalog_log.objects import Item, Table, own_columns
 from collection.columns import sql_type
 from lower.duckdb.engine import Running
 from plan import relations as r
-from sql.statements.plans import InsertPlan, SelectPlan, Slot, row_of
+from plan.scalars import Scalar
+from sql.statements.plans import SelectPlan
 from trees.errors import unsupported
 from trees.types import BOOL
 from values.types import SqlType, arrow_type
@@ -28,42 +29,44 @@ from values.types import SqlType, arrow_type
 VALUES_AT_ONCE_MAX = 100
 """Expressions of an INSERT that DuckDB is asked in one query: a query costs it as much as some dozens of them."""
 
-Types = Mapping[int, SqlType]
-"""Of parameters, by their numbers."""
-
 
 class Constants:
-    """Asks one engine; on threads but for :meth:`slots`, whose caller decides."""
+    """Asks one engine; on threads but for :meth:`evaluate`, whose caller decides."""
 
     def __init__(self, relations: CatalogRelations) -> None:
         self._relations = relations
 
-    async def rows(self, plan: SelectPlan, params: Sequence[object | None]) -> pa.Table:
-        """What a query gives that reads nothing."""
-        return await interruptible(self._rows, plan, params)
+    async def drawn(self, plan: SelectPlan, params: Sequence[object | None], draws: Draws) -> r.Query | None:
+        """The plan of a query of constants that draws, with values in the places of its calls; ``None`` of any
+        other."""
+        return await draws.query(await on_thread_if(plan.large, plan.constant, params)) if plan.draws else None
 
-    def _rows(self, plan: SelectPlan, params: Sequence[object | None], running: Running) -> pa.Table:
-        return self._relations.constant(plan.constant(params), [(c.name, c.type) for c in plan.columns], running)
+    async def rows(
+        self, plan: SelectPlan, params: Sequence[object | None], drawn: r.Query | None = None
+    ) -> pa.Table:
+        """What a query gives that reads nothing, where it draws by what it is :meth:`drawn`."""
+        return await interruptible(self._whole, plan, params, drawn)
 
-    async def for_rows(
-        self, plan: SelectPlan, params: Sequence[object | None], trees: Sequence[exp.Expression], rows: Sequence[tuple]
-    ) -> list[pa.RecordBatch]:
-        """What a query gives for each of ``rows``, which is one of ``trees`` for each."""
-        return await asyncio.to_thread(self._for_rows, plan, params, trees, rows)
+    def _whole(
+        self, plan: SelectPlan, params: Sequence[object | None], drawn: r.Query | None, running: Running
+    ) -> pa.Table:
+        return self._rows(plan, drawn or plan.constant(params), running)
 
-    def _for_rows(
-        self, plan: SelectPlan, params: Sequence[object | None], trees: Sequence[exp.Expression], rows: Sequence[tuple]
-    ) -> list[pa.RecordBatch]:
-        types = [(column.name, column.type) for column in plan.columns]
-        if not rows:
-            return pa.schema([(name, arrow_type(kind)) for name, kind in types]).empty_table().to_batches()
-        found = []
-        for lower in range(0, len(rows), VALUES_AT_ONCE_MAX):
-            some = slice(lower, lower + VALUES_AT_ONCE_MAX)
-            queries = [_of_row(plan, params, *each) for each in zip(trees[some], rows[some], strict=True)]
-            whole = reduce(lambda above, below: r.SetOp("union", True, above, below), (q.relation for q in queries))
-            found += self._relations.constant(r.Query(whole, queries[0].names), types).to_batches()
-        return found
+    def _rows(self, plan: SelectPlan, query: r.Query, running: Running | None = None) -> pa.Table:
+        return self._relations.constant(query, [(c.name, c.type) for c in plan.columns], running)
+
+    async def for_rows(self, plan: SelectPlan, queries: Iterable[r.Query]) -> list[pa.RecordBatch]:
+        """What ``plan`` gives for rows, of which ``queries`` say it of one after another."""
+        return await asyncio.to_thread(self._for_rows, plan, queries)
+
+    def _for_rows(self, plan: SelectPlan, queries: Iterable[r.Query]) -> list[pa.RecordBatch]:
+        found, left = [], iter(queries)
+        while some := list(islice(left, VALUES_AT_ONCE_MAX)):
+            whole = reduce(lambda above, below: r.SetOp("union", True, above, below), (each.relation for each in some))
+            found += self._rows(plan, r.Query(whole, some[0].names)).to_batches()
+        if found:
+            return found
+        return pa.schema([(c.name, arrow_type(c.type)) for c in plan.columns]).empty_table().to_batches()
 
     def kept(
         self, plan: SelectPlan, table: Table, columns: Sequence[pa.Array | pa.ChunkedArray | None]
@@ -90,34 +93,20 @@ class Constants:
         rows = pa.table(stored, names=[each.name for each in table.stored])
         return self._relations.of_rows(query, types, {table.id: rows})
 
-    async def values(self, trees: Sequence[exp.Expression]) -> list[object]:
-        """The value of each of ``trees``, in one query."""
-        return await asyncio.to_thread(self._relations.values, row_of(trees))
-
-    def argument(
-        self, plan: SelectPlan | InsertPlan, params: Sequence[object | None], row: Sequence[object] = ()
-    ) -> Argument:
-        """Evaluates arguments of sequence calls in ``plan``, for a row that it has read."""
-        values, types = params, plan.params
-        if isinstance(plan, SelectPlan):
-            values, types = plan.for_row(params, row)
-
-        async def evaluate(tree: exp.Expression) -> object:
-            return (await asyncio.to_thread(self._relations.values, row_of([tree], values, types)))[0]
-
-        return evaluate
-
-    def slots(self, plan: InsertPlan, params: Sequence[object | None], zone: str) -> Evaluate:
-        """What makes rows of ``plan``, for a session in ``zone``."""
-        return _Working(self, plan, params, zone)
-
-    def slot_values(self, slots: Sequence[Slot], params: Sequence[object | None], types: Types) -> list[object]:
-        """The values of slots that are trees."""
+    def evaluate(self, scalars: Sequence[Scalar]) -> list[object]:
+        """The values of ``scalars``, which read nothing."""
         found: list[object] = []
-        for lower in range(0, len(slots), VALUES_AT_ONCE_MAX):
-            trees = [slot.tree for slot in slots[lower : lower + VALUES_AT_ONCE_MAX]]
-            found += self._relations.values(row_of(trees, params, types))
+        for lower in range(0, len(scalars), VALUES_AT_ONCE_MAX):
+            found += self._relations.values(r.row_of(scalars[lower : lower + VALUES_AT_ONCE_MAX]))
         return found
+
+    async def value(self, scalar: Scalar) -> object:
+        """The value of one."""
+        return (await asyncio.to_thread(self.evaluate, [scalar]))[0]
+
+    def working(self, zone: str) -> Evaluate:
+        """What is asked while rows are made, for a session in ``zone``."""
+        return _Working(self, zone)
 
     def booleans(self, query: r.Query, count: int, table: Table, rows: pa.Table) -> pa.Table:
         """What a query over ``table`` that gives ``count`` of them gives for ``rows`` of it."""
@@ -129,23 +118,13 @@ class _Working:
     """See :class:`adapter.execute.rows.Evaluate`."""
 
     constants: Constants
-    plan: InsertPlan
-    params: Sequence[object | None]
     zone: str
 
-    def __call__(self, slots: Sequence[Slot]) -> list[object]:
-        return self.constants.slot_values(slots, self.params, self.plan.params)
+    def __call__(self, scalars: Sequence[Scalar]) -> list[object]:
+        return self.constants.evaluate(scalars)
 
     def hold(self, table: Table, rows: pa.Table) -> None:
         hold(table, rows, self.zone, self.constants.booleans)
 
     def shown(self, table: Item, rows: pa.Table, row: int) -> str:
         return row_text(own_columns(table), rows, row, self.zone)
-
-
-def _of_row(
-    plan: SelectPlan, params: Sequence[object | None], tree: exp.Expression, row: Sequence[object | None]
-) -> r.Query:
-    """The plan of ``tree``, which is what ``plan`` gives for ``row``."""
-    values, types = plan.for_row(params, row)
-    return replace(plan, tree=tree, params=types).constant(values)

@@ -64,7 +64,7 @@ class Copies:
             return await self._plans.of_size(False, chars, plan_copy, parsed, image, names), image
 
         plan, image = await self._images.certain(session, planned)
-        draws, keys = Draws(self._sequences, session), None
+        draws, keys = Draws(self._sequences, session, self._constants.value), None
         if plan.uniques:
             keys = LoadKeys(session, image, plan.uniques, self._uniques, self._images)
         rest = draws, self._constants, self._commits, keys, self.copying

@@ -89,10 +89,10 @@ class DdlStatements:
         whose statement it is; nobody's where it came on the DDL topic."""
         if isinstance(statement, st.AlterColumns):
             large = len(asked.text) > ON_LOOP_CHARS_MAX
-            trees = await self._plans.of_size(large, len(asked.text), to_evaluate, statement, names)
-            if trees:
-                given = await self._constants.values(list(trees.values()))
-                statement = with_values(statement, dict(zip(trees, given, strict=True)))
+            scalars = await self._plans.of_size(large, len(asked.text), to_evaluate, statement, names)
+            if scalars:
+                given = await asyncio.to_thread(self._constants.evaluate, list(scalars.values()))
+                statement = with_values(statement, dict(zip(scalars, given, strict=True)))
         if isinstance(statement, st.CreateSource):
             statement = await self._registries.told(statement, names, session)
         if isinstance(statement, st.CreateGenerator):  # which starts now, however often it has to be planned

@@ -29,7 +29,6 @@ from sql.statements.ddl import plan_ddl
 from sql.statements.insert import plan_insert
 from sql.statements.plans import SelectPlan
 from sql.statements.select import bind_select, drawn_over_rows, plan_bound, plan_query, plan_select
-from sql.statements.sequence_calls import calls_in
 from sql.statements.writing import plan_writing
 from sql.syntax import statements as st
 from sql.syntax.query import AsOf
@@ -64,8 +63,9 @@ def explain(statement: st.Explain, image: ImageLike, names: Names, state: Oracle
             return _explained(over_rows, image, gear)
         bound = bind_select(inner.ast, image, names) if statement.mode != "timestamp" else None
         if bound is not None:
-            planned = _planned(bound, image)
-            return _explained(plan_bound(bound, image, names), image, gear, planned)
+            plan = plan_bound(bound, image, names)
+            planned = ["Draws values of sequences, each time it runs"] if plan.draws else _planned(bound, image)
+            return _explained(plan, image, gear, planned)
         plan = plan_select(inner.ast, image, names)
         return _explained(plan, image, gear) if statement.mode != "timestamp" else Explanation(
             _timestamp(plan, image, state)
@@ -148,8 +148,6 @@ def _files(found: Considered | None) -> str:
 def _planned(bound: Bound, image: ImageLike) -> list[str]:
     """What is worked out, whoever does it; for a query that has no plan yet the reason, since it can be run all the
     same."""
-    if calls_in(bound.tree):
-        return ["Draws values of sequences, each time it runs"]
     objects = Objects.of(image)
     try:
         made = with_views(bound.plan, objects)
@@ -181,8 +179,7 @@ def _select(plan: SelectPlan, image: ImageLike, gear: str, planned: Sequence[str
         lines += _asked(plan, gear)
     lines.append("Inputs: " + ", ".join(f"{_label(image, each)} ({each})" for each in plan.inputs))
     lines += [*planned, "Spark SQL:"]
-    text = plan.tree.sql("spark", identify=True, pretty=True, comments=False)
-    return lines + [f"  {line}" for line in text.splitlines()]
+    return lines + [f"  {line}" for line in plan.shown.splitlines()]
 
 
 def _asked(plan: SelectPlan, gear: str) -> list[str]:

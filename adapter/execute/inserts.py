@@ -80,7 +80,7 @@ class Inserts:
     async def run(
         self, session: SessionState, prepared: Prepared, statement: Statement, params: Sequence[object | None]
     ) -> Result:
-        draws = Draws(self._sequences, session)
+        draws = Draws(self._sequences, session, self._constants.value)
         for done in range(1, KEYED_TRIES_MAX + 1):
             entry = None
             draws.again()
@@ -199,10 +199,10 @@ class Inserts:
         if query is None:
             return await self._of_values(session, statement, planned, params, draws)
         if query.kind == "constant" and query.reads is None:
-            drawn = await draws.query(query, self._constants.argument(plan, params))
+            drawn = await self._constants.drawn(query, params, draws)
             async with self._plans.planner.sharing(planned.large):
-                table = await self._constants.rows(drawn, params)
-            return Rows(plan.table, await self._of_query(session, plan, params, table.to_batches(), draws), upper, on)
+                table = await self._constants.rows(query, params, drawn)
+            return Rows(plan.table, await self._of_query(session, plan, table.to_batches(), draws), upper, on)
         if state is None and query.peeked:  # it became a query over relations only now, on a newer image
             state, _ = await self._images.barrier()
         as_of = state.last_ts if state is not None else None
@@ -212,7 +212,7 @@ class Inserts:
             answer = await self._reads.read(session, image, query, params, as_of)
             read_ts = session.transaction.read_ts or as_of
             batches = await collect(as_promised(answer, query.columns))
-        rows = await self._of_query(session, plan, params, batches, draws)
+        rows = await self._of_query(session, plan, batches, draws)
         return Rows(plan.table, rows, upper, on, read_ts, tables_below(image, query.inputs))
 
     async def _of_values(
@@ -223,32 +223,26 @@ class Inserts:
         params: Sequence[object | None],
         draws: Draws,
     ) -> Rows:
-        plan, chars = planned.plan, len(statement.text)
-        evaluate = self._constants.slots(plan, params, names_of(session).zone)
-        argument = self._constants.argument(plan, params)
+        plan, large, chars = planned.plan, planned.large, len(statement.text)
+        evaluate = self._constants.working(names_of(session).zone)
         try:
-            plan = await draws.rows(plan, argument)
-            if asks_engine(plan.table) and not planned.large:  # which others need not wait for
+            plan = await self._plans.of_size(large and bool(plan.to_plan), chars, plan.given, params)
+            plan = await draws.rows(plan)
+            if asks_engine(plan.table) and not large:  # which others need not wait for
                 rows = await on_thread_if(True, rows_of_values, plan, params, evaluate)
             else:
-                rows = await self._plans.of_size(planned.large, chars, rows_of_values, plan, params, evaluate)
+                rows = await self._plans.of_size(large, chars, rows_of_values, plan, params, evaluate)
             return Rows(plan.table, rows, plan.catalog_ts + 1, (planned.answers,))
         except InvalidUsage as error:
             await self._still_so(session, planned, error)
             raise
 
     async def _of_query(
-        self,
-        session: SessionState,
-        plan: InsertPlan,
-        params: Sequence[object | None],
-        batches: Sequence[pa.RecordBatch],
-        draws: Draws,
+        self, session: SessionState, plan: InsertPlan, batches: Sequence[pa.RecordBatch], draws: Draws
     ) -> pa.Table:
         """The rows that are made of what the query gave."""
-        height = sum(batch.num_rows for batch in batches)
-        drawn = await draws.defaults(plan, height, self._constants.argument(plan, params))
-        evaluate = self._constants.slots(plan, params, names_of(session).zone)
+        drawn = await draws.defaults(plan, sum(batch.num_rows for batch in batches))
+        evaluate = self._constants.working(names_of(session).zone)
         many = bool(drawn) or asks_engine(plan.table)
         return await on_thread_if(many, rows_of_query, plan, batches, evaluate, drawn)
 

@@ -165,7 +165,7 @@ class Load:
     async def _rows(self, chunk: Chunk) -> pa.Table:
         """The rows of ``chunk`` that are to be written, as their table has them."""
         plan = self._plan
-        drawn = await self._draws.defaults(plan.made, chunk.height, self._constants.argument(plan.made, ()))
+        drawn = await self._draws.defaults(plan.made, chunk.height)
         try:
             return await asyncio.to_thread(self._made, chunk, 0, chunk.height, drawn)
         except InvalidUsage as error:
@@ -190,7 +190,7 @@ class Load:
         arrays = [each.slice(lower, upper - lower) for each in chunk.arrays]
         batch = pa.RecordBatch.from_arrays(arrays, names=[f"c{at}" for at in range(len(arrays))])
         given = {at: slots[lower:upper] for at, slots in drawn.items()}
-        evaluate = self._constants.slots(plan, (), self._zone)
+        evaluate = self._constants.working(self._zone)
         columns = columns_of_query(plan, [batch], evaluate, given)
         if where is not None:
             columns = self._constants.kept(where, self._plan.table, columns)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 import pyarrow as pa
@@ -43,5 +44,5 @@ class OverRows:
         else:
             batches = (await self._constants.rows(reads, params)).to_batches()
         rows = [row for batch in batches for row in zip(*(each.to_pylist() for each in batch.columns), strict=True)]
-        trees = await draws.for_rows(plan, rows, lambda row: self._constants.argument(plan, params, row))
-        return await self._constants.for_rows(plan, params, trees, rows), read_ts
+        queries = await asyncio.to_thread(lambda: list(plan.each(params, rows)))
+        return await self._constants.for_rows(plan, await draws.for_rows(queries)), read_ts

@@ -28,4 +28,4 @@ async def rows_returned(
         arrays = [row[place].cast(kind) for place, kind in zip(returning.places, kinds, strict=True)]
         return pa.Table.from_arrays(arrays, names=[f"c{at}" for at in range(len(arrays))]).to_batches()
     rows = list(zip(*(column.to_pylist() for column in row), strict=True))
-    return await constants.for_rows(returning.query, params, [returning.query.tree] * len(rows), rows)
+    return await constants.for_rows(returning.query, returning.query.each(params, rows))

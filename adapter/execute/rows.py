@@ -18,6 +18,7 @@ from collection.columns import sql_type, with_diff
 from collection.keys import row_keys
 from journal.errors import InvalidUsage, Rejected
 from journal.timestamps import DataTs
+from plan.scalars import Scalar
 from sql.objects.uniques import Unique
 from sql.objects.watched import Answers
 from sql.statements.assigning import fit_length, stored
@@ -91,8 +92,8 @@ class Rows:
 class Evaluate(Protocol):
     """What an engine is asked while rows are made."""
 
-    def __call__(self, slots: Sequence[Slot]) -> list[object]:
-        """The values of slots that are trees, in their order."""
+    def __call__(self, scalars: Sequence[Scalar]) -> list[object]:
+        """The values of scalars that read nothing, in their order."""
 
     def hold(self, table: Table, rows: pa.Table) -> None:
         """Raises 23514 where one of ``rows`` does not keep a check of ``table``."""
@@ -102,22 +103,24 @@ class Evaluate(Protocol):
 
 
 def rows_of_values(plan: InsertPlan, params: Sequence[object | None], evaluate: Evaluate) -> pa.Table:
-    """The rows of INSERT … VALUES.  ``evaluate`` computes what is neither a literal nor a parameter.
+    """The rows of INSERT … VALUES, whose expressions are planned.  ``evaluate`` computes what is neither a literal nor
+    a parameter.
 
     Raises 23502, 23514, 22003.  A default that is an expression (``now()``) is evaluated once a statement.
     """
-    trees = {id(slot): slot for row in plan.rows for slot in row if slot.tree is not None}
-    computed = dict(zip(trees, evaluate(list(trees.values())), strict=True)) if trees else {}
+    scalars = {id(slot): slot.scalar for row in plan.rows for slot in row if slot.scalar is not None}
+    computed = dict(zip(scalars, evaluate(list(scalars.values())), strict=True)) if scalars else {}
     columns = []
     for index, kind in enumerate(plan.types):
         column: list[object] = []
         for row in plan.rows:
-            value, param, tree, through = row[index]
-            if param is not None:
-                value = params[param - 1]
-                value = stored(value if through is None else stored(value, through), kind)
-            elif tree is not None:
-                value = stored(computed[id(row[index])], kind)
+            slot = row[index]
+            value = slot.value
+            if slot.param is not None:
+                value = params[slot.param - 1]
+                value = stored(value if slot.through is None else stored(value, slot.through), kind)
+            elif slot.scalar is not None:
+                value = stored(computed[id(slot)], kind)
             column.append(value)
         columns.append(pa.array(column, arrow_type(kind)))
     return checked(plan.table, columns, evaluate)
@@ -155,15 +158,15 @@ def columns_of_query(
         if index in drawn:
             arrays[index] = pa.array(_values(drawn[index], plan.types[index], evaluate), arrow_type(plan.types[index]))
             continue
-        value = slot.value if slot.tree is None else stored(evaluate([slot])[0], plan.types[index])
+        value = slot.value if slot.scalar is None else stored(evaluate([slot.scalar])[0], plan.types[index])
         arrays[index] = pa.array([value] * height, arrow_type(plan.types[index]))
     return arrays
 
 
 def _values(slots: Sequence[Slot], kind: SqlType, evaluate: Evaluate) -> list[object]:
-    trees = [slot for slot in slots if slot.tree is not None]
-    computed = iter(evaluate(trees) if trees else ())
-    return [slot.value if slot.tree is None else stored(next(computed), kind) for slot in slots]
+    scalars = [slot.scalar for slot in slots if slot.scalar is not None]
+    computed = iter(evaluate(scalars) if scalars else ())
+    return [slot.value if slot.scalar is None else stored(next(computed), kind) for slot in slots]
 
 
 def _of_length(values: pa.ChunkedArray, wanted: SqlType) -> pa.ChunkedArray:

@@ -73,7 +73,7 @@ class Selects:
         check_result(columns, announced(planned))
         as_of = state.last_ts if state is not None else None
         if plan.reads is not None:
-            draws = Draws(self._sequences, session)
+            draws = Draws(self._sequences, session, self._constants.value)
             batches, _ = await self._over_rows.rows(session, image, plan, params, as_of, draws)
             return Result("SELECT", columns, batches)
         if plan.kind == "constant":
@@ -120,10 +120,10 @@ class Selects:
     ) -> list[pa.RecordBatch]:
         """The rows of a query that reads nothing: where they can only ever be the same, they are computed once."""
         if planned.answer is None:
-            argument = self._constants.argument(planned.plan, params)
-            drawn = await Draws(self._sequences, session).query(planned.plan, argument)
+            draws = Draws(self._sequences, session, self._constants.value)
+            drawn = await self._constants.drawn(planned.plan, params, draws)
             async with self._plans.planner.sharing(planned.large):
-                table = await self._constants.rows(drawn, params)
+                table = await self._constants.rows(planned.plan, params, drawn)
             if planned.plan.volatile or planned.plan.params or table.nbytes > FOLDED_BYTES_MAX:
                 return table.to_batches()
             planned.answer = table.to_batches()

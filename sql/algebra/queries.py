@@ -48,14 +48,13 @@ def plan_over(
     return plan_query(tree, {i: _Read(i, tuple(each)) for i, each in columns.items()}, params)
 
 
-def plan_row(values: Sequence[exp.Expression]) -> r.Query:
-    """The plan of one row of bound expressions that read nothing, called ``v0``, ``v1``…  Raises ``NotPlanned``."""
+def plan_values(values: Sequence[exp.Expression]) -> list[s.Scalar]:
+    """Bound expressions that read nothing, as scalars.  Raises ``NotPlanned``."""
     planner = _Planner({}, {})
     try:
-        outputs = tuple(planner.scalars.of(each, Rows()) for each in values)
+        return [planner.scalars.of(each, Rows()) for each in values]
     finally:
         del planner.scalars
-    return r.Query(r.Project(r.UNIT, outputs), tuple(f"v{place}" for place in range(len(outputs))))
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,15 @@ from sqlglot import exp
 from plan import scalars as s
 from plan.calls import AGGREGATES as AGGREGATE_NAMES
 from plan.calls import aggregate, call, function_of, is_known, struct, windowed
+from plan.drawn import draws
 from plan.relations import Relation
-from plan.types import BYTEA, NOTHING, NUMBER, TEXT, Type, element_of, of_number
+from plan.types import BYTEA, INT8, NOTHING, NUMBER, TEXT, Type, element_of, of_number
 from sql.algebra.scope import NotPlanned, Rows
 from trees.budget import OPERATORS, operands
+from trees.functions import display_name
 from trees.kinds import AGGREGATES, CALLS, IN_SPARKS_TEXT, TRIMS
 from trees.nodes import declared_type, unnest
+from trees.sequence_notes import CALL, CHOOSES, SEQUENCE
 from values.types import SqlType, carried
 
 
@@ -44,7 +47,7 @@ class Scalars:
                           self.of(first, rows))  # fmt: skip
         if kind in CALLS or kind in IN_SPARKS_TEXT:
             known = CALLS.get(kind) or IN_SPARKS_TEXT[kind]
-            return call(known.name, *self._arguments(node, known.keys, rows))
+            return _chosen(node, call(known.name, *self._arguments(node, known.keys, rows)))
         if kind in AGGREGATES:
             known = AGGREGATES[kind]
             return self._aggregate(known.name, self._given(node, known.keys), rows)
@@ -118,11 +121,12 @@ class Scalars:
     def _case(self, node: exp.Case, rows: Rows) -> s.Scalar:
         operand, default = node.args.get("this"), node.args.get("default")
         branches = tuple((self.of(each.this, rows), self.of(each.args["true"], rows)) for each in node.args["ifs"])
-        return s.case(
+        made = s.case(
             self.of(operand, rows) if operand is not None else None,
             branches,
             self.of(default, rows) if default is not None else None,
         )
+        return _chosen(node, made)
 
     def _is(self, node: exp.Is, rows: Rows) -> s.Scalar:
         right = node.expression
@@ -168,6 +172,8 @@ class Scalars:
         return replace(self.of(node.this, rows), within=self.sorts(node.expression, rows))
 
     def _named(self, node: exp.Anonymous, rows: Rows) -> s.Scalar:
+        if SEQUENCE in node.meta:
+            return self._sequence_call(node, rows)
         name = str(node.this)
         if name == "STRUCT":
             return struct(None, tuple(self.of(each, rows) for each in node.expressions))
@@ -180,6 +186,10 @@ class Scalars:
             made = self._lambda(each, arguments[0].type, rows) if isinstance(each, exp.Lambda) else self.of(each, rows)
             arguments.append(made)
         return call(name.lower(), *arguments)
+
+    def _sequence_call(self, node: exp.Anonymous, rows: Rows) -> s.Scalar:
+        arguments = tuple(self.of(each, rows) for each in node.expressions[1:])
+        return s.SequenceCall(INT8, True, display_name(node), node.meta[SEQUENCE], node.meta[CALL], arguments)
 
     def _lambda(self, node: exp.Lambda, over: Type, rows: Rows) -> s.Scalar:
         names = tuple(each.name for each in node.expressions)
@@ -231,6 +241,12 @@ class Scalars:
 
     def _subquery(self, node: exp.Subquery, rows: Rows) -> s.Scalar:
         return s.scalar_query(self.query(node, rows))
+
+
+def _chosen(node: exp.Expression, made: s.Scalar) -> s.Scalar:
+    """``made`` of ``node``, as a choice where calls of sequences are in it that it may not evaluate."""
+    noted = node._meta is not None and CHOOSES in node._meta
+    return s.Choice(made.type, made.nullable, made) if noted and draws(made) else made
 
 
 def _negated(node: exp.Expression, made: s.Scalar) -> s.Scalar:

@@ -39,7 +39,7 @@ def default_slot(table: Item, index: int, wanted: SqlType) -> Slot:
     """What the column at ``index`` gets where DEFAULT is said."""
     column = table.columns[index]
     tree = default_of(table, column)
-    return NULL if tree is None else literal_slot(tree, wanted)
+    return NULL if tree is None else literal_slot(tree, wanted).planned()
 
 
 def literal_slot(tree: exp.Expression, wanted: SqlType) -> Slot:

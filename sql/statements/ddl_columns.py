@@ -32,6 +32,7 @@ from catalog_log.objects import (
 from collection.rows import encode_value
 from functions.row import VOLATILE
 from journal.errors import InvalidUsage
+from plan.scalars import Scalar
 from sql.binding.bind import id_order
 from sql.objects.called import Objects
 from sql.objects.identifiers import check_columns
@@ -201,7 +202,7 @@ def _missing(draft: _Draft, action: st.AddColumn) -> bytes | None:
     wanted = action.column
     slot = _default(wanted, draft.names, Said(draft.image, draft.names))
     value = slot.value
-    if slot.tree is not None:
+    if slot.scalar is not None:
         if action.evaluated is None:
             raise unsupported(
                 "ADD COLUMN with a DEFAULT that is another one for every row",
@@ -218,10 +219,10 @@ def _default(wanted: st.ColumnDef, names: Names, meaning: Meaning) -> Slot:
     if wanted.default is None:
         return Slot(None)
     tree = check_default(wanted.default, wanted.name, wanted.type, meaning, names.zone)
-    return literal_slot(tree, wanted.type.plain)
+    return literal_slot(tree, wanted.type.plain).planned()
 
 
-def to_evaluate(s: st.AlterColumns, names: Names) -> dict[int, exp.Expression]:
+def to_evaluate(s: st.AlterColumns, names: Names) -> dict[int, Scalar]:
     """Defaults of new columns that are no literals, by the places of their actions.
 
     Whoever sends the statement evaluates them, once (now() is when it is sent), and gives them :func:`with_values`.
@@ -233,9 +234,9 @@ def to_evaluate(s: st.AlterColumns, names: Names) -> dict[int, exp.Expression]:
             default = action.column.default
             if default is None or any(map(_of_the_row, default.walk())):
                 continue
-            tree = _default(action.column, names, Kept(())).tree
-            if tree is not None:
-                found[place] = tree
+            scalar = _default(action.column, names, Kept(())).scalar
+            if scalar is not None:
+                found[place] = scalar
     return found
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from types import MappingProxyType
@@ -19,7 +19,8 @@ from lower.lookup.asked import Lookup, key_value
 from lower.spark.lowering import spark_sql, with_params
 from plan.codec import encode
 from plan.relations import Query
-from sql.algebra.queries import Columns, plan_over, plan_row
+from plan.scalars import Scalar
+from sql.algebra.queries import Columns, plan_over, plan_values
 from sql.algebra.scope import NotPlanned
 from sql.binding.bind import OutputType
 from sql.objects.uniques import Unique
@@ -86,7 +87,7 @@ class SelectPlan:
     literals: bool = False
     """Whether a literal in it was read by the session's zone."""
     draws: bool = False
-    """Whether calls of :mod:`sql.statements.sequence_calls` are in ``tree``: it is run with values in their places."""
+    """Whether calls of :mod:`sql.statements.sequence_calls` are in it: it is run with values in their places."""
     reads: SelectPlan | None = None
     """Of one that draws: the query whose rows it is run for.  Their values are parameters behind ``params``."""
     given: tuple[object | None, ...] = ()
@@ -153,6 +154,12 @@ class SelectPlan:
             log.info("a query has no plan", extra={"why": str(why)})
             return None
 
+    def each(self, params: Sequence[object | None], rows: Iterable[Sequence[object | None]]) -> Iterator[Query]:
+        """The plan of what a query of constants gives for each of ``rows``, which ``reads`` gave."""
+        for row in rows:
+            values, types = self.for_row(params, row)
+            yield replace(self, params=types).constant(values)
+
     def constant(self, params: Sequence[object | None]) -> Query:
         """The plan of a query of constants with these values.  0A000 where it has none, which is a mistake of ours."""
         assert self.kind == "constant", self.kind
@@ -160,6 +167,11 @@ class SelectPlan:
         if found is None:
             raise untold("this query", "a query of constants has no plan")
         return found
+
+    @property
+    def shown(self) -> str:
+        """It in Spark's words for a person to read, parameters as they are written."""
+        return self.tree.sql("spark", identify=True, pretty=True, comments=False)
 
     def spark_sql(self, params: Sequence[object | None]) -> str:
         if not self.params:
@@ -180,7 +192,8 @@ class SelectPlan:
 
 
 class Slot(NamedTuple):
-    """Where a value of an inserted row comes from: a known ``value``, parameter ``param``, or ``tree`` to evaluate.
+    """Where a value of an inserted row comes from: a known ``value``, parameter ``param``, or ``scalar``, which is
+    evaluated.  ``tree`` is one that is not planned yet, since parameters may be in it that have no values.
 
     A parameter's value is kept as a column of type ``through`` would keep it, before it is kept as its own column does.
     """
@@ -189,16 +202,21 @@ class Slot(NamedTuple):
     param: int | None = None
     tree: exp.Expression | None = None
     through: SqlType | None = None
+    scalar: Scalar | None = None
+
+    def planned(self) -> Slot:
+        """The same of an expression without parameters.  0A000 as of :func:`scalars_of`."""
+        return self if self.tree is None else Slot(scalar=scalars_of([self.tree])[0])
 
 
-def row_of(
+def scalars_of(
     trees: Sequence[exp.Expression], params: Sequence[object | None] = (), types: Mapping[int, SqlType] = _NO_TYPES
-) -> Query:
-    """The plan of one row of bound expressions that read nothing, with these values of their parameters.  0A000 where
-    it has none, which is a mistake of ours."""
+) -> list[Scalar]:
+    """Bound expressions that read nothing, with these values of their parameters.  0A000 where one has no plan, which
+    is a mistake of ours."""
     given = [with_params(tree, params, types) for tree in trees] if types else trees
     try:
-        return bounded(plan_row)(given)
+        return bounded(plan_values)(given)
     except NotPlanned as why:
         raise untold("this expression", str(why)) from why
 
@@ -240,6 +258,19 @@ class InsertPlan:
     uniques: tuple[Unique, ...] = ()
     """The constraints of ``table``."""
     conflict: ConflictPlan | None = None
+
+    @cached_property
+    def to_plan(self) -> list[Slot]:
+        """What of ``rows`` is not planned yet: each slot once, whatever rows it is in."""
+        return list({id(slot): slot for row in self.rows for slot in row if slot.tree is not None}.values())
+
+    def given(self, params: Sequence[object | None]) -> InsertPlan:
+        """The same with these values of its parameters, where expressions have some: all of them are planned."""
+        if not self.to_plan:
+            return self
+        scalars = scalars_of([slot.tree for slot in self.to_plan], params, self.params)
+        made = {id(slot): Slot(scalar=each) for slot, each in zip(self.to_plan, scalars, strict=True)}
+        return replace(self, rows=tuple([tuple([made.get(id(slot), slot) for slot in row]) for row in self.rows]))
 
 
 @dataclass(frozen=True)

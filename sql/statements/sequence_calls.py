@@ -1,10 +1,11 @@
 """``nextval('s')`` and its kin: where they may stand, which sequence each means, and what they are called today.  Pure.
 
 What such a call gives is known only where a statement runs, once for each time that it is evaluated.  So a plan keeps
-the calls, each with the id of its sequence, and whoever runs the plan puts values into their places, from left to right
-(:mod:`adapter.execute.draws`).  Hence a call stands only where it is evaluated once for each row that a statement
-gives, or not at all: in CASE, AND, OR and COALESCE, where that is noted.  What is read from relations is read before
-(:mod:`sql.statements.sequence_rows`); inside of subqueries and aggregates an engine would have to evaluate a call.
+the calls, each with the id of its sequence (:class:`plan.scalars.SequenceCall`), and whoever runs the plan puts values
+into their places, from left to right (:mod:`adapter.execute.draws`).  Hence a call stands only where it is evaluated
+once for each row that a statement gives, or not at all: in CASE, AND, OR and COALESCE, where that is noted.  What is
+read from relations is read before (:mod:`sql.statements.sequence_rows`); inside of subqueries and aggregates an engine
+would have to evaluate a call.
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ from sql.objects.names import ImageLike, Names, candidates, find
 from sql.syntax.cursor import Cursor
 from sql.syntax.statements import Name
 from sql.syntax.tokens import tokenize
-from sql.typing.check_sequences import CALL, CHOICES, CHOOSES, SEQUENCE, WHERE
+from sql.typing.check_sequences import WHERE
 from trees.errors import no_column, no_function, no_relation, unsupported, wrong_kind
 from trees.functions import display_name
 from trees.nodes import only, position, unnest
+from trees.sequence_notes import CALL, CHOICES, CHOOSES, SEQUENCE
 from values.text.text_format import quoted_literal
 
 _CHOOSING = (exp.Case, exp.Coalesce, exp.Connector)

@@ -12,22 +12,11 @@ from trees import types as t
 from trees.errors import no_function, unsupported
 from trees.functions import display_name
 from trees.nodes import position
+from trees.sequence_notes import SEQUENCE
 from values.types import SqlType
 
 if TYPE_CHECKING:
     from sql.typing.check import Checker
-
-SEQUENCE = "sequence"
-"""Where a call notes the id of its sequence: of ``lastval`` an empty one, ``None`` where the sequence is NULL."""
-
-CALL = "call"
-"""Where it notes which call it is: a rewriting may write an argument twice, and that is still evaluated once."""
-
-CHOOSES = "chooses"
-"""Where CASE and its kin note that calls are in them."""
-
-CHOICES = "choices"
-"""Where a call notes how many of them it is in, where it is in some: it may not be evaluated."""
 
 WHERE = "nextval() and its kin stand among the outputs of a query, in VALUES and in the DEFAULT of a column"
 

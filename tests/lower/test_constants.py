@@ -20,9 +20,9 @@ from plan import scalars as s
 from plan.calls import call
 from plan.nodes import walk
 from plan.types import TEXT
-from sql.algebra.queries import plan_row
+from sql.algebra.queries import plan_values
 from sql.algebra.scope import NotPlanned
-from sql.statements.plans import SelectPlan, row_of
+from sql.statements.plans import SelectPlan, scalars_of
 from sql.statements.select import plan_select
 from sql.syntax.parse import parse
 from tests.sql.doubles import empty_image, names
@@ -87,15 +87,16 @@ def test_what_cannot_be_said_is_refused():
 
 def test_expressions_are_one_row():
     trees = [exp.Literal.number(1), cast(exp.Parameter(this=exp.Literal.number(2)), NUMERIC), cast(exp.null(), INT4)]
-    assert RELATIONS.values(row_of(trees, [None, Decimal("1.50")], {1: INT4, 2: NUMERIC})) == [1, "1.50", None]
+    scalars = scalars_of(trees, [None, Decimal("1.50")], {1: INT4, 2: NUMERIC})
+    assert RELATIONS.values(r.row_of(scalars)) == [1, "1.50", None]
 
 
 def test_an_expression_without_a_plan_is_refused():
     trees = [exp.Anonymous(this="NOBODY_KNOWS")]
     with pytest.raises(NotPlanned):
-        plan_row(trees)
+        plan_values(trees)
     with pytest.raises(InvalidUsage) as refused:
-        row_of(trees)
+        scalars_of(trees)
     assert refused.value.sqlstate == "0A000"
 
 
@@ -103,7 +104,7 @@ def test_rows_keep_their_order_beyond_one_query():
     count = 2 * VALUES_AT_ONCE_MAX + 1
     whole = planned("with q as (select $1::int4 as k) select k, case when k > 1 then 'x' || k end from q order by k")
     plan = replace(whole, reads=planned("select 1"), params={})  # as what is given for each row that was read
-    made = Constants(RELATIONS).for_rows(plan, [], [plan.tree] * count, [(n,) for n in range(count)])
+    made = Constants(RELATIONS).for_rows(plan, plan.each([], [(n,) for n in range(count)]))
     found = [tuple(row.values()) for batch in asyncio.run(made) for row in batch.to_pylist()]
     assert found == [(n, f"x{n}" if n > 1 else None) for n in range(count)]
 

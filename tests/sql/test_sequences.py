@@ -9,15 +9,15 @@ from catalog_log import model
 from catalog_log.objects import SEQUENCE, Audience, Sequence
 from catalog_log.records import decode_value, encode_value
 from journal.errors import InvalidUsage
+from plan.drawn import calls_in, draws
 from sql.objects.names import full_name
 from sql.statements.ddl import plan_ddl
 from sql.statements.ddl_sequences import position_of, put_position
 from sql.statements.insert import plan_insert
 from sql.statements.plan_cache import PlanCache
 from sql.statements.select import plan_select
-from sql.statements.sequence_calls import calls_in, default_today
+from sql.statements.sequence_calls import default_today
 from sql.syntax.parse import parse
-from sql.typing.check_sequences import CALL
 from subscribers.translate import concerns
 from tests.sql.doubles import apply, ddl, empty_image, names
 from values.numeric.sequence_values import Position, Steps
@@ -272,7 +272,7 @@ def test_a_plan_keeps_calls_and_never_values() -> None:
     assert query.draws and query.volatile and query.kind == "constant" and query.columns[0].name == "?column?"
     assert not plan_select(parse("select 1").ast, image, names()).draws
     one = plan_insert(parse("insert into t values (nextval('s'), default)"), image, names())
-    assert all(slot.tree is not None for slot in one.rows[0]) and one.order == (0, 1)
+    assert [draws(slot.scalar) for slot in one.given(()).rows[0]] == [True, True] and one.order == (0, 1)
     more = plan_insert(parse("insert into t (b, a) values (1, nextval('s')), (2, 3)"), image, names())
     assert more.order == (1, 0)
 
@@ -280,12 +280,11 @@ def test_a_plan_keeps_calls_and_never_values() -> None:
 def test_calls_are_numbered_for_each_statement_alone() -> None:
     image = ddl(empty_image(), "create sequence s", "create table t (a int, b int default nextval('s') - lastval())")
     for _ in range(2):
-        tree = plan_select(parse("select nextval('s'), nextval('s')").ast, image, names()).tree
-        assert [call.meta[CALL] for call in calls_in(tree)] == [0, 1]
+        made = plan_select(parse("select nextval('s'), nextval('s')").ast, image, names()).constant(())
+        assert [call.number for call in calls_in(made.relation)] == [0, 1]
         made = plan_insert(parse("insert into t values ((select nextval('s')), default)"), image, names())
-        assert [[call.meta[CALL] for call in calls_in(each)] for each in (made.query.tree, made.defaults[1].tree)] == [
-            [0], [0, 1]
-        ]  # fmt: skip
+        both = made.query.constant(()).relation, made.defaults[1].scalar
+        assert [[call.number for call in calls_in(each)] for each in both] == [[0], [0, 1]]
 
 
 def test_what_is_read_is_a_query_of_its_own() -> None:

@@ -13,6 +13,8 @@ import pytest
 from catalog_log import records
 from journal.errors import TidemarkError
 from lower.spark.lowering import spark_sql
+from plan.relations import row_of
+from plan.text import lines as plan_lines
 from sql.objects.called import Objects
 from sql.statements.changes import plan_change
 from sql.statements.ddl import plan_ddl
@@ -61,6 +63,8 @@ def tell_select(plan: SelectPlan) -> list[str]:
 def tell_slot(slot: Slot) -> str:
     if slot.param is not None:
         return f"${slot.param}"
+    if slot.scalar is not None:
+        return f"({plan_lines(row_of([slot.scalar]))[1].removeprefix('Project ')})"
     return f"({spark_sql(slot.tree)})" if slot.tree is not None else repr(slot.value)
 
 
