@@ -16,7 +16,7 @@ from adapter.execute.beside import on_thread_if
 from adapter.execute.constants import Constants
 from adapter.execute.draws import Draws
 from adapter.execute.images import Images
-from adapter.execute.key_looks import KeyLooks
+from adapter.execute.key_looks import KeyLooks, Look, When
 from adapter.execute.returned import rows_returned
 from adapter.execute.rows import Rows, asks_engine, rows_of_query
 from adapter.execute.session_names import names_of
@@ -74,14 +74,14 @@ class Conflicting:
         """What becomes of ``rows``.  Raises 21000 for a row that would be changed twice, 23505 for a key that is not
         meant, what SET raises, and what reading the index raises.
         """
-        as_of, only_at = await self._uniques.as_of(session, [rows])
-        exactly = only_at
+        when = await self._uniques.when(session, [rows])
+        exactly = when.only_at
         try:
-            found = await self._at(session, image, plan, rows, own, params, draws, as_of, only_at)
-            if only_at or found.entries or not rows.rows.num_rows:
+            found = await self._at(session, image, plan, rows, own, params, draws, when)
+            if exactly or found.entries or not rows.rows.num_rows:
                 return found
         except InvalidUsage:
-            if only_at:
+            if exactly:
                 raise
             exactly = True
         # Nothing will be committed that would be refused, had the rows in the way gone before.  And an error is told of
@@ -89,9 +89,9 @@ class Conflicting:
         state, image = await self._images.in_force(session)
         if exactly:
             at = state.last_ts if rows.read_ts is None else rows.read_ts
-            return await self._at(session, image, plan, rows, own, params, draws, at, True)
-        if state.last_ts > as_of:
-            return await self._at(session, image, plan, rows, own, params, draws, state.last_ts, False)
+            return await self._at(session, image, plan, rows, own, params, draws, When(at, True))
+        if state.last_ts > when.as_of:
+            return await self._at(session, image, plan, rows, own, params, draws, When(state.last_ts, False))
         return found
 
     async def _at(
@@ -103,14 +103,13 @@ class Conflicting:
         own: Sequence[Rows],
         params: Sequence[object | None],
         draws: Draws,
-        as_of: DataTs,
-        only_at: bool,
+        when: When,
     ) -> Resolved:
         conflict = plan.conflict
         assert conflict is not None
         arbiters = {each.index.id for each in conflict.arbiters}
         keys = [(unique, of) for unique, of in rows.keys if unique.index.id in arbiters]
-        there = await self._there(session, image, keys, rows, own, as_of, only_at)
+        there = await self._there(session, image, keys, rows, own, when)
         meeting = [next((of[n] for _, of in keys if of[n] is not None and there.row(of[n]) is not None), None)
                    for n in range(rows.rows.num_rows)]  # fmt: skip
         mine = [[of[n] for _, of in keys if of[n] is not None] for n in range(rows.rows.num_rows)]
@@ -131,11 +130,11 @@ class Conflicting:
         if made.num_rows:
             entries.append(Rows(rows.table, made, *about, uniques=plan.uniques))
         if entries:
-            entries = hanging_on(entries, asked, as_of)
+            entries = hanging_on(entries, asked, when.as_of)
             # A row that WHERE left as it is has its key: SET may have given it to another one.
             free = asked - there.committed.keys()
-            entries = await self._uniques.checked(session, image, entries, own, free, (as_of, only_at))
-        return Resolved(entries, made, as_of)
+            entries = await self._uniques.checked(session, image, entries, own, free, when)
+        return Resolved(entries, made, when.as_of)
 
     async def _there(
         self,
@@ -144,15 +143,14 @@ class Conflicting:
         keys: Sequence[tuple[Unique, list[bytes | None]]],
         rows: Rows,
         own: Sequence[Rows],
-        as_of: DataTs,
-        only_at: bool,
+        when: When,
     ) -> _There:
         committed: dict[bytes, pa.Table] = {}
         for unique, of in keys:
             wanted = {key: unique.values_of(rows, n) for n, key in enumerate(of) if key is not None}
             if wanted:
-                columns = rows.table.columns
-                committed |= await self._looks.rows(session, image, unique, columns, wanted, as_of, only_at)
+                look = Look(unique, wanted, when)
+                committed |= await self._looks.rows(session, image, look, rows.table.columns)
         written: dict[bytes, pa.Table | None] = {}
         for entry in own:
             gone = entry.removed is not None

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -35,6 +36,22 @@ all keys of the table are read."""
 Values = tuple[object, ...]
 
 
+class When(NamedTuple):
+    """Which rows are seen: those committed at ``as_of`` or, unless ``only_at``, since then too."""
+
+    as_of: DataTs
+    only_at: bool
+
+
+@dataclass(frozen=True)
+class Look:
+    """A question: which of the keys ``wanted`` of ``unique`` rows have, by what the columns of the key are."""
+
+    unique: Unique
+    wanted: Mapping[bytes, Values]
+    when: When
+
+
 class KeyLooks:
     """Asks the clusters that keep the indexes.  Lives on one event loop."""
 
@@ -42,52 +59,32 @@ class KeyLooks:
         self._peeks = peeks
         self._reads = reads
 
-    async def there(
-        self,
-        session: SessionState,
-        image: Image,
-        unique: Unique,
-        wanted: Mapping[bytes, Values],
-        as_of: DataTs,
-        only_at: bool,
-    ) -> set[bytes]:
-        """Those of ``wanted`` that a row has which is committed at ``as_of``, or, unless ``only_at``, since then.
+    async def there(self, session: SessionState, image: Image, look: Look) -> set[bytes]:
+        """Those of the keys that a row has.
 
         Raises what a read of the table raises: where its cluster is away for as long as a statement waits, 57014 or
         ``Unavailable``.
         """
-        return set(await self.rows(session, image, unique, unique.columns, wanted, as_of, only_at))
+        return set(await self.rows(session, image, look, look.unique.columns))
 
     async def rows(
-        self,
-        session: SessionState,
-        image: Image,
-        unique: Unique,
-        columns: Sequence[Column],
-        wanted: Mapping[bytes, Values],
-        as_of: DataTs,
-        only_at: bool,
+        self, session: SessionState, image: Image, look: Look, columns: Sequence[Column]
     ) -> dict[bytes, pa.Table]:
-        """``columns`` of the rows that have those keys, those of ``unique`` among them; raises as :meth:`there`."""
+        """``columns`` of the rows that have those keys, those of the key among them; raises as :meth:`there`."""
         if session.transaction.in_block:
             # Also of what is then left as it is the block has learned whether it is there.
-            session.transaction.keys_read.update((unique.index.relation_id, key) for key in wanted)
-        found, left = await self._by_index(image, unique, columns, wanted, as_of, only_at)
+            relation_id = look.unique.index.relation_id
+            session.transaction.keys_read.update((relation_id, key) for key in look.wanted)
+        found, left = await self._by_index(image, look, columns)
         if left:
-            found |= await self._by_reading(session, image, unique, columns, left, as_of, only_at)
+            found |= await self._by_reading(session, image, replace(look, wanted=left), columns)
         return found
 
     async def _by_index(
-        self,
-        image: Image,
-        unique: Unique,
-        columns: Sequence[Column],
-        wanted: Mapping[bytes, Values],
-        as_of: DataTs,
-        only_at: bool,
+        self, image: Image, look: Look, columns: Sequence[Column]
     ) -> tuple[dict[bytes, pa.Table], dict[bytes, Values]]:
         """What the index has at once, and what is to be asked otherwise."""
-        index = unique.index
+        index, wanted = look.unique.index, look.wanted
         table = image.item(index.relation_id)
         if not isinstance(table, Table) or image.item(index.id) is None:
             return {}, dict(wanted)
@@ -99,7 +96,7 @@ class KeyLooks:
 
         async def asked(values: Values) -> pa.Table | None:
             lookup = Lookup(index.id, table.id, values, text)
-            peek = Peek("", "", (table.id,), catalog_ts, as_of, lookup, only_at=only_at)
+            peek = Peek("", "", (table.id,), catalog_ts, look.when.as_of, lookup, only_at=look.when.only_at)
             answer = await self._peeks.lookup(peek, index.cluster_id)
             return None if answer is None else _table([batch async for batch in answer.batches()], columns)
 
@@ -109,16 +106,10 @@ class KeyLooks:
         return found, {key: values for key, values in wanted.items() if told[key] is None}
 
     async def _by_reading(
-        self,
-        session: SessionState,
-        image: Image,
-        unique: Unique,
-        columns: Sequence[Column],
-        wanted: Mapping[bytes, Values],
-        as_of: DataTs,
-        only_at: bool,
+        self, session: SessionState, image: Image, look: Look, columns: Sequence[Column]
     ) -> dict[bytes, pa.Table]:
         """By a query of the table: as a SELECT, it waits for its cluster."""
+        unique, wanted = look.unique, look.wanted
         table = image.item(unique.index.relation_id)
         now = {column.stored_as: column for column in own_columns(table)} if table is not None else {}
         key = [now[name] for name in unique.stored_as]
@@ -135,7 +126,7 @@ class KeyLooks:
         declared = {n: kind for n, kind in enumerate(kinds * len(wanted), 1)} if params else {}
         cluster = image.get(model.CLUSTERS, unique.index.cluster_id)
         plan = plan_select(parse(text).ast, image, replace(names_of(session), cluster=cluster.name), declared)
-        answer = await self._reads.of_cluster(session, plan, params, as_of, only_at, cluster.id)
+        answer = await self._reads.of_cluster(session, plan, params, *look.when, cluster.id)
         place = {column.stored_as: at for at, column in enumerate(columns)}
         found: dict[bytes, pa.Table] = {}
         async for batch in as_promised(answer, plan.columns):

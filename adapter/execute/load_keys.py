@@ -12,13 +12,13 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from adapter.execute.images import Images
+from adapter.execute.key_looks import When
 from adapter.execute.rows import Rows
 from adapter.execute.session_names import names_of
 from adapter.execute.uniques import Uniques, Where, duplicate, net
 from adapter.state.session_state import SessionState
 from catalog_log.image import Image
 from journal.errors import InvalidUsage, Rejected
-from journal.timestamps import DataTs
 from sql.objects.uniques import Unique
 
 KEYS_MAX = 1_000_000
@@ -43,7 +43,7 @@ class LoadKeys:
         self._seen: set[bytes] = set()
         self._own: Counter[bytes] | None = None
         """How many rows more have each key by what its transaction has written before."""
-        self._at: tuple[DataTs, bool] | None = None
+        self._when: When | None = None
 
     async def check(self, rows: Rows) -> Twice | None:
         """Take in the keys of a block; the first of its rows whose key there is already, if there is one.
@@ -73,7 +73,7 @@ class LoadKeys:
 
     def committed(self, rows: Rows) -> Rows:
         """``rows`` of the load, as they are to be committed."""
-        at = None if self._at is None else self._at[0]
+        at = None if self._when is None else self._when.as_of
         keys = frozenset(self._seen)
         return replace(rows, uniques=self._of, more_keys=keys, points=keys, read_ts=at)
 
@@ -83,16 +83,14 @@ class LoadKeys:
         wanted = {key: where for key, where in keys.items() if own[key] >= 0}
         if not wanted:
             return None
-        if self._at is None:
-            self._at = await self._uniques.as_of(self._session, [next(iter(wanted.values())).entry])
-        as_of, only_at = self._at
-        there = await self._uniques.there(self._session, self._image, wanted, as_of, only_at)
-        if there and not only_at:
+        if self._when is None:
+            self._when = await self._uniques.when(self._session, [next(iter(wanted.values())).entry])
+        there = await self._uniques.there(self._session, self._image, wanted, self._when)
+        if there and not self._when.only_at:
             # Told is only what is there now.  A key that went since was written since: then nothing is committed.
             state, image = await self._images.in_force(self._session)
-            there = await self._uniques.there(
-                self._session, image, {key: wanted[key] for key in there}, state.last_ts, only_at
-            )
+            still = {key: wanted[key] for key in there}
+            there = await self._uniques.there(self._session, image, still, When(state.last_ts, False))
         if not there:
             return None
         where = min((wanted[key] for key in there), key=lambda each: each.row)

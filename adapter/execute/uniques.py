@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from adapter.encode.shown_rows import texts_of
 from adapter.execute.images import Images
-from adapter.execute.key_looks import KeyLooks
+from adapter.execute.key_looks import KeyLooks, Look, When
 from adapter.execute.rows import Rows
 from adapter.execute.session_names import names_of
 from adapter.state.session_state import SessionState
@@ -56,47 +56,47 @@ class Uniques:
         entries: Sequence[Rows],
         own: Sequence[Rows] = (),
         free: Collection[bytes] = (),
-        at: tuple[DataTs, bool] | None = None,
+        when: When | None = None,
     ) -> list[Rows]:
         """``entries`` of one statement on one table as they are to be committed: they say where their keys were looked
         up.  ``own`` is what its transaction has written and not committed; no committed row has a key of ``free``, as
-        was looked up before.  ``at`` is when keys are looked up, where :meth:`as_of` was asked.
+        was looked up before.  ``when`` keys are looked up, where :meth:`when` was asked.
 
         Raises 23505 where two rows would have one key, and what reading the index raises.
         """
         wanted = {key: where for key, where in _wanted(entries).items() if key not in free}
         if not wanted and not free:
             return list(entries)
-        as_of, only_at = await self.as_of(session, entries) if at is None else at
-        there = await self.there(session, image, wanted, as_of, only_at)
-        if there and not only_at and _first_twice(entries, own, there) is not None:
+        when = when or await self.when(session, entries)
+        there = await self.there(session, image, wanted, when)
+        if there and not when.only_at and _first_twice(entries, own, there) is not None:
             if any(each.read_ts is not None for each in entries):
-                there = await self.there(session, image, wanted, as_of, only_at=True)
+                there = await self.there(session, image, wanted, when._replace(only_at=True))
             else:
                 state, image = await self._images.in_force(session)
-                if state.last_ts > as_of:
-                    as_of = state.last_ts
-                    there = await self.there(session, image, wanted, as_of, only_at)
+                if state.last_ts > when.as_of:
+                    when = when._replace(as_of=state.last_ts)
+                    there = await self.there(session, image, wanted, when)
         twice = _first_twice(entries, own, there)
         if twice is not None:
             raise duplicate(twice, names_of(session).zone)
-        return hanging_on(entries, wanted, as_of)
+        return hanging_on(entries, wanted, when.as_of)
 
-    async def as_of(self, session: SessionState, entries: Sequence[Rows]) -> tuple[DataTs, bool]:
+    async def when(self, session: SessionState, entries: Sequence[Rows]) -> When:
         """When keys are looked up, and whether at that timestamp alone: where the statement has read, or its block."""
         read = next((each.read_ts for each in entries if each.read_ts is not None), None)
         if not session.transaction.in_block:
-            return (self._images.newest_ts, False) if read is None else (read, False)
+            return When(self._images.newest_ts if read is None else read, False)
         if read is not None:
-            return read, True
+            return When(read, True)
         if not session.reads_at_one_timestamp:
-            return (await self._images.barrier())[0].last_ts, True
+            return When((await self._images.barrier())[0].last_ts, True)
         if session.transaction.read_ts is None:  # the block reads nothing before this
             session.transaction.read_ts = (await self._images.barrier())[0].last_ts
-        return session.transaction.read_ts, True
+        return When(session.transaction.read_ts, True)
 
     async def there(
-        self, session: SessionState, image: Image, wanted: Mapping[bytes, Where], as_of: DataTs, only_at: bool
+        self, session: SessionState, image: Image, wanted: Mapping[bytes, Where], when: When
     ) -> set[bytes]:
         """Which of the keys a committed row has."""
         by_unique: dict[str, dict[bytes, Where]] = {}
@@ -106,7 +106,7 @@ class Uniques:
         for of in by_unique.values():
             unique = next(iter(of.values())).unique
             values = {key: unique.values_of(where.entry, where.row) for key, where in of.items()}
-            found |= await self._looks.there(session, image, unique, values, as_of, only_at)
+            found |= await self._looks.there(session, image, Look(unique, values, when))
         return found
 
 
