@@ -8,7 +8,7 @@ whoever runs it takes each number once; a DELETE that need not know which row it
 
 from __future__ import annotations
 
-from collections import abc
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,8 +18,8 @@ from catalog_log.objects import Column, Item, Sequence, Table
 from journal.errors import InvalidUsage
 from journal.timestamps import CatalogTs
 from lower.lookup.points import point
+from plan.relations import Query
 from sql.binding.bind import Bound, OutputType, bind_query, cast_outputs, unique_names
-from sql.objects.called import Objects
 from sql.objects.names import ImageLike, Names, column_types, name_parts
 from sql.objects.uniques import Unique, uniques_of
 from sql.statements.assigned_columns import assigned_columns
@@ -27,12 +27,11 @@ from sql.statements.assigning import assign_output, default_slot
 from sql.statements.insert import table_named
 from sql.statements.plans import ChangePlan, InsertPlan, Point, Returning, SelectPlan, Slot, TableChange
 from sql.statements.returning import bound_returning, check_each_row, check_outputs, returning_query
-from sql.statements.select import plan_bound
+from sql.statements.select import algebra_bound
 from sql.statements.sequence_calls import calls_in, of_query
 from sql.syntax import statements as st
 from sql.syntax.assigned import Assigned
 from sql.typing.assign import assign
-from sql.views.kept_views import Unplanned, planned_as
 from trees.budget import bounded
 from trees.errors import syntax, unsupported
 from trees.nodes import position
@@ -122,12 +121,12 @@ class _Change:
         params = self._parameters(bound, {} if returning is None else returning.bound.params)
         self._assign(bound, sets)
         old, beside = len(assigned), len(assigned) + len(self._stored)
-        plan = plan_bound(bound, image, self._names)
+        plan, algebra = algebra_bound(bound, image, self._names)
         plan = replace(plan, columns=bound.columns, params=params, lookup=None if self._table.dropped else plan.lookup)
         new = self._new(plan, sets, old) if isinstance(s, st.Update) else None
         at = len(bound.columns) - 1 if numbered else None
         uniques = uniques_of(self._table, image)
-        at_key = self._point(plan, uniques) if uniques and not self._table.dropped else None
+        at_key = self._point(algebra, params, uniques) if uniques and not self._table.dropped else None
         change = TableChange(self._table, plan, self._stored, old, beside, at, new, uniques, at_key)
         told = None
         if inside:
@@ -138,12 +137,13 @@ class _Change:
             told = returning.planned(kinds, params, max(params, default=0), plan.catalog_ts)
         return ChangePlan((change,), params, plan.catalog_ts, told, plan.literals)
 
-    def _point(self, plan: SelectPlan, uniques: abc.Sequence[Unique]) -> Point | None:
-        """The key of which ``plan`` reads the row alone."""
-        _, query = planned_as(plan.tree, plan.params, Objects.of(self._image))
-        if isinstance(query, Unplanned):
+    def _point(
+        self, query: Query | None, params: Mapping[int, SqlType], uniques: Sequence[Unique]
+    ) -> Point | None:
+        """The key of which ``query`` reads the row alone."""
+        if query is None:
             return None
-        found = point(query.relation, self._table, [each.index for each in uniques], plan.params)
+        found = point(query.relation, self._table, [each.index for each in uniques], params)
         if found is None:
             return None
         index, key = found

@@ -185,9 +185,15 @@ def bind_select(
 
 def plan_bound(bound: Bound, image: ImageLike, names: Names) -> SelectPlan:
     """The plan of a bound query over user relations."""
+    return algebra_bound(bound, image, names)[0]
+
+
+def algebra_bound(bound: Bound, image: ImageLike, names: Names) -> tuple[SelectPlan, r.Query | None]:
+    """The same with its algebra, in which parameters are without values; ``None`` of constants, and of what has
+    none."""
     objects = Objects.of(image)
     tree = inline_views(bound.tree, bound.relations, objects)
-    found = None
+    found = algebra = None
     draws = bound.volatile is not None and bool(calls_in(tree))
     if draws:
         check_choices(tree)
@@ -198,8 +204,8 @@ def plan_bound(bound: Bound, image: ImageLike, names: Names) -> SelectPlan:
         only_of_constants(tree)
         tree, query = planned_as(tree, bound.params, objects)
         if not isinstance(query, Unplanned):
-            found = _lookup_of(query.relation, bound, image, names)
-    return SelectPlan(
+            found, algebra = _lookup_of(query.relation, bound, image, names), query
+    plan = SelectPlan(
         kind="constant" if bound.constant else "peek",
         tree=tree,
         columns=bound.columns,
@@ -213,6 +219,7 @@ def plan_bound(bound: Bound, image: ImageLike, names: Names) -> SelectPlan:
         draws=draws,
         columns_read={} if bound.constant else columns_read(tree, objects),
     )
+    return plan, algebra
 
 
 def _lookup_of(plan: r.Relation, bound: Bound, image: ImageLike, names: Names) -> Lookup | None:
