@@ -121,6 +121,8 @@ def rows_of_values(plan: InsertPlan, params: Sequence[object | None], evaluate: 
                 value = stored(value if slot.through is None else stored(value, slot.through), kind)
             elif slot.scalar is not None:
                 value = stored(computed[id(slot)], kind)
+            else:
+                assert slot.tree is None, "what is not planned is no NULL"
             column.append(value)
         columns.append(pa.array(column, arrow_type(kind)))
     return checked(plan.table, columns, evaluate)
@@ -155,6 +157,7 @@ def columns_of_query(
         given = pa.chunked_array([batch.column(position).cast(kind) for batch in batches], kind)
         arrays[index] = _of_length(given, plan.types[index])
     for index, slot in plan.defaults.items():
+        assert slot.tree is None, "a default is planned with its statement"
         if index in drawn:
             arrays[index] = pa.array(_values(drawn[index], plan.types[index], evaluate), arrow_type(plan.types[index]))
             continue
