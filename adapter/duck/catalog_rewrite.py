@@ -15,7 +15,6 @@ from sqlglot import exp
 
 from adapter.duck.carried import SHOWN_BY
 from adapter.duck.macros import MACROS, SCALAR_MACROS, TABLE_MACROS
-from adapter.encode import text_arrays
 from adapter.system.kinds import KIND_ROWS
 from adapter.system.rows import OWNER, OWNER_OID, item_oid
 from adapter.system.schemas import SCHEMA_OIDS, SYSTEM_OIDS
@@ -32,7 +31,9 @@ from sql.system.queries import system_relation
 from sql.system.scope import HIDDEN, Columns
 from sql.system.types import NAMED, VECTORS, element_of, is_textual
 from trees.errors import no_relation, no_schema, unsupported
+from values.bad_text import BadText
 from values.datatypes.registry import DATATYPES
+from values.text.arrays import read_array
 from values.types import no_type
 
 _AS_IS = frozenset("lower upper length coalesce generate_series unnest range".split())
@@ -410,9 +411,17 @@ def _array_of(value: exp.Expression, target: str = "_text") -> exp.Expression:
     value = value.unnest()
     if isinstance(value, exp.Literal):
         spaced = target in VECTORS and not value.this.startswith("{")  # what came in binary is written as an array
-        found = value.this.split() if spaced else text_arrays.items(value.this)
+        found = value.this.split() if spaced else _items(value.this)
         return exp.Array(expressions=[exp.null() if each is None else _text(each) for each in found])
     return exp.func("tm_array_in", value.copy())
+
+
+def _items(text: str) -> Sequence[str | None]:
+    """22P02 for what is no array."""
+    try:
+        return read_array(text)
+    except BadText as error:
+        raise InvalidUsage(error.message, sqlstate=error.sqlstate) from None
 
 
 def _subscript(node: exp.Bracket) -> exp.Expression | None:

@@ -87,7 +87,7 @@ shobj_description(o, c) AS (SELECT min(tm_d_text) FROM "tm.descriptions" WHERE t
   AND tm_d_class = c AND tm_d_shared)
 """
 
-_functions: dict[str, int] = {}
+_functions = {"heap_tableam_handler": 3}  # which pg_am names, and pg_proc does not list
 for _each in routines():
     _functions[_each.name] = min(_each.oid, _functions.get(_each.name, _each.oid))
 

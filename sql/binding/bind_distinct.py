@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from sql.typing.comparing import SORTS
 from sql.typing.windows import peers
 from trees.nodes import unnest
 
@@ -59,13 +60,19 @@ _OUTER = (*_STAYS, "order", "distinct", "expressions")
 
 
 def _by_numbers(select: exp.Select) -> None:
-    """ORDER BY the numbers of outputs: only they can be meant, and beside DISTINCT Spark knows no other columns."""
+    """ORDER BY the numbers of outputs: only they can be meant, and beside DISTINCT Spark knows no other columns.  What
+    sorts an array is made of the output by its name."""
     if select.args.get("order") is None:
         return
     outputs = [each.this if isinstance(each, exp.Alias) else each for each in select.expressions]
+    names = [each.alias_or_name for each in select.expressions]
     for each in select.args["order"].expressions:
         if each.this in outputs:
             each.set("this", exp.Literal.number(outputs.index(each.this) + 1))
+        elif (meant := each.this.meta.get(SORTS)) in outputs and names.count(names[outputs.index(meant)]) == 1:
+            name = names[outputs.index(meant)]
+            for part in [part for part in each.this.walk() if part == meant]:
+                part.replace(exp.column(name, quoted=True))
 
 
 def _rows(values: list[exp.Expression], letter: str) -> list[tuple[exp.Expression, str]]:

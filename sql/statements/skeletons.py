@@ -124,7 +124,7 @@ def filled(plan: SelectPlan, skeleton: Skeleton) -> SelectPlan | None:
         ])
     except InvalidUsage:
         return None
-    return replace(plan, params={}, given=values, given_types=plan.params)
+    return replace(plan, params={}, system_oids={}, given=values, given_types=plan.params)
 
 
 def fits(plan: object, written: object) -> bool:

@@ -65,6 +65,8 @@ def _stands(value: object | None, kind: PgType, sql_type: SqlType) -> exp.Expres
         element = element_of(kind.name) or "text"
         text = format_literal(value, SqlType(element if element in DATATYPES else "text").array)
         return _cast(exp.Literal.string(text), kind)
+    if kind.name in ("interval", "time"):  # what carries them elsewhere is no interval and no time here
+        return _cast(exp.Literal.string(format_literal(value, sql_type)), kind)
     if kind.name not in DATATYPES or is_textual(kind.name):
         return _cast(exp.Literal.string(str(value)), kind)
     if kind.name == "numeric":
