@@ -23,6 +23,7 @@ import adapter.execute.plans
 import catalog_log.fold
 import oracle.fold
 import sql.statements.plan_cache
+import sql.statements.writing
 from catalog_log.image import Image
 from journal.timestamps import CatalogTs
 from sql.objects.watched import Answers, Watched, same_answers
@@ -129,16 +130,16 @@ def remembered_change(statement: Any, image: Image, names: Any, declared: Any = 
 
 def patches() -> list[Any]:
     """For :func:`judge.simulation.clock.virtual`."""
-    where = sql.statements.plan_cache
+    where, planned = sql.statements.plan_cache, sql.statements.writing
     # Every process decodes the same bytes to equal immutable values: once is enough, folding is still each one's own.
     shared = lru_cache(maxsize=4096)
     return [
         mock.patch.object(oracle.fold, "decode_record", shared(oracle.fold.decode_record)),
         mock.patch.object(catalog_log.fold, "decode_proposal", shared(catalog_log.fold.decode_proposal)),
         mock.patch.object(where, "parse", parsed),
-        mock.patch.object(where, "plan_query", remembered_query),
-        mock.patch.object(where, "plan_insert", remembered_insert),
-        mock.patch.object(where, "plan_change", remembered_change),
+        mock.patch.object(planned, "plan_query", remembered_query),
+        mock.patch.object(planned, "plan_insert", remembered_insert),
+        mock.patch.object(planned, "plan_change", remembered_change),
         mock.patch.object(adapter.ddl_topic.messages, "parse", parsed),
         mock.patch.object(adapter.execute.plans, "parse", parsed),
         mock.patch.object(adapter.execute.planning.Planner, "run", _at_once),

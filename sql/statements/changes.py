@@ -8,7 +8,8 @@ whoever runs it takes each number once; a DELETE that need not know which row it
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import abc
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -138,7 +139,7 @@ class _Change:
         return ChangePlan((change,), params, plan.catalog_ts, told, plan.literals)
 
     def _point(
-        self, query: Query | None, params: Mapping[int, SqlType], uniques: Sequence[Unique]
+        self, query: Query | None, params: Mapping[int, SqlType], uniques: abc.Sequence[Unique]
     ) -> Point | None:
         """The key of which ``query`` reads the row alone."""
         if query is None:
