@@ -120,7 +120,7 @@ class Writings:
         assert answer is not None, "the statement itself is a part"
         if isinstance(parsed, Merge):
             _check_pairs(parsed, answer, counts)
-            answer = Result(f"MERGE {sum(counts.values())}")
+            answer = Result(f"MERGE {sum(count for name, count in counts.items() if name in parsed.own)}")
         _check_once(written, _twice_merged() if isinstance(parsed, Merge) else _twice_changed())
         check_buffer(block.buffer)
         return answer

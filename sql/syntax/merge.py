@@ -17,9 +17,11 @@ from trees.errors import syntax, unsupported
 
 @dataclass(frozen=True)
 class Merge(Writing):
-    """``text`` is what it became.  The query behind counts, for each of ``counted``, which rows match it."""
+    """``text`` is what it became.  The query behind counts, for each of ``counted``, which rows match it.  Of its WITH
+    queries ``own`` are the clauses: those written before MERGE change rows that it does not count."""
 
     counted: tuple[str, ...] = ()
+    own: frozenset[str] = frozenset()
 
     @property
     def tag(self) -> str:
@@ -40,28 +42,29 @@ class _When:
 def read_merge(c: Cursor, text: str, parse: Callable[[str], Statement], with_: str = "") -> Merge:
     """What stands from MERGE on; ``with_`` are the queries before it, with their WITH."""
     c.expect("merge", "into")
-    target, called = _target(c)
+    at = c.position
+    target, called, table = _target(c)
     c.expect("using")
-    source = _said(c, "on")
+    source = _source(c)
     c.expect("on")
     on = _said(c, "when")
     whens: list[_When] = []
     done = {True: False, False: False}
     while c.current is not None:
-        at = c.position
+        begun = c.position
         each = _when(c)
         if done[each.matched]:
-            raise syntax(None, at, "unreachable WHEN clause specified after unconditional WHEN clause")
+            raise syntax(None, begun, "unreachable WHEN clause specified after unconditional WHEN clause")
         done[each.matched] = each.condition is None
         whens.append(each)
     if not whens:
         raise c.error()
     items, counts, counted = [], [], []
-    for at, each in enumerate(whens, 1):
-        before = [other for other in whens[: at - 1] if other.matched == each.matched]
+    for number, each in enumerate(whens, 1):
+        before = [other for other in whens[: number - 1] if other.matched == each.matched]
         guard = "".join(f" AND (({other.condition}\n) IS NOT TRUE)" for other in before)
         guard += f" AND ({each.condition}\n)" if each.condition is not None else ""
-        name = f'"?when {at}"'
+        name = f'"?when {number}"'
         if each.verb == "update":
             items.append(f"{name} AS (UPDATE {target} SET {each.rest}\n FROM {source}\n WHERE ({on}\n){guard})")
         elif each.verb == "delete":
@@ -72,7 +75,9 @@ def read_merge(c: Cursor, text: str, parse: Callable[[str], Statement], with_: s
             counts.append(f"count(*) FILTER (WHERE true{guard})")
             counted.append(name.strip('"'))
     items = items or [f'"?none" AS (DELETE FROM {target} WHERE false)']
-    main = f"SELECT {', '.join(counts)} FROM {target}, {source}\n WHERE ({on}\n)" if counts else "SELECT 1"
+    # Also where nothing is counted: a name in ON that both sides have is found to be of two here alone.
+    main = f"SELECT {', '.join(counts) or '1'} FROM {target}, {source}\n WHERE ({on}\n)"
+    main += "" if counts else " LIMIT 0"
     whole = f"{with_ + ', ' if with_ else 'WITH '}{', '.join(items)} {main}"
     try:
         found = read_writing(Cursor(whole), whole, parse)
@@ -81,21 +86,26 @@ def read_merge(c: Cursor, text: str, parse: Callable[[str], Statement], with_: s
             error.position = None  # it counts in a text that the client never wrote
         raise
     assert found is not None, whole
-    return Merge(found.text, found.parts, found.recursive, tuple(counted))
+    # Behind WITH its name is that query's, for every part but the one that writes.
+    if table is not None and any(part.name == table for part in found.parts):
+        told = "a WITH query of MERGE that is called as its table"
+        raise unsupported(told, "call it otherwise, or the table with its schema", at)
+    own = frozenset(f"?when {number}" for number in range(1, len(whens) + 1))
+    return Merge(found.text, found.parts, found.recursive, tuple(counted), own)
 
 
-def _target(c: Cursor) -> tuple[str, str]:
-    """The table with what it is called, and its name alone."""
+def _target(c: Cursor) -> tuple[str, str, str | None]:
+    """The table with what it is called, and its name alone; and that as it is read, where it has no schema."""
     c.take("only")
     start = c.at
-    c.name()
+    parts = c.name().parts
     name = _text(c, start)
     c.take("*")
     start = c.at
     if c.word() != "using":
         c.take("as")
         c.identifier()
-    return f"{name} {_text(c, start)}".rstrip(), name
+    return f"{name} {_text(c, start)}".rstrip(), name, parts[0] if len(parts) == 1 else None
 
 
 def _text(c: Cursor, start: int) -> str:
@@ -109,6 +119,27 @@ def _said(c: Cursor, *stops: str) -> str:
         word = c.word()
         if depth == 0 and word in stops:
             break
+        depth += (word in ("(", "[", "case")) - (word in (")", "]", "end"))
+        if depth < 0:
+            raise c.error()
+        c.at += 1
+    if start == c.at:
+        raise c.error()
+    return _text(c, start)
+
+
+def _source(c: Cursor) -> str:
+    """What stands up to the ON that is of no JOIN."""
+    start, joins, depth, before = c.at, 0, 0, None
+    while c.current is not None:
+        word = c.word()
+        if depth == 0 and word == "on" and not joins:
+            break
+        if depth == 0:
+            joins += word == "join" and before not in ("cross", "natural")
+            joins -= word in ("on", "using")
+            if word in ("cross", "natural") or before != "natural" or word == "join":
+                before = word  # NATURAL LEFT JOIN is one as well
         depth += (word in ("(", "[", "case")) - (word in (")", "]", "end"))
         if depth < 0:
             raise c.error()

@@ -134,7 +134,8 @@ parts would take away is refused (21000; Postgres does one of the two). At the t
 `[WITH …] MERGE INTO t USING s ON … WHEN MATCHED [AND …] THEN UPDATE SET … | DELETE | DO NOTHING WHEN NOT MATCHED
 [AND …] THEN INSERT … VALUES (…) | DO NOTHING` is as in PostgreSQL 15, 21000 for a row that would be changed twice
 included: each WHEN is a change of the rows for which none before it was, all at one snapshot and in one commit. Not
-`INSERT DEFAULT VALUES`, and not `DEFAULT` among values without a list of columns (0A000).
+`INSERT DEFAULT VALUES`, not `DEFAULT` among values without a list of columns, and not behind a WITH query called
+as the table is (0A000).
 
 The others are as in Postgres, with `FROM` or `USING`, `WITH` in front, subqueries, `SET (a, b) = (…)` and `DEFAULT`
 (not `WHERE CURRENT OF`). A row goes once, however many rows of FROM match it: of several the one that an UPDATE takes
