@@ -31,6 +31,7 @@ from catalog_log.image import Image
 from collection.columns import sql_type
 from journal.errors import InvalidUsage
 from journal.timestamps import DataTs
+from sql.objects.identifiers import quoted
 from sql.objects.uniques import Unique
 
 
@@ -166,7 +167,7 @@ def duplicate(where: Where, zone: str) -> InvalidUsage:
     place = {column.stored_as: at for at, column in enumerate(entry.columns)}
     cells = [entry.rows.column(place[name]).slice(row, 1) for name in unique.stored_as]
     texts = [text or "" for text in texts_of([sql_type(column.type) for column in unique.columns], cells, zone)]
-    names = ", ".join(column.name for column in unique.columns)
+    names = ", ".join(quoted(column.name) for column in unique.columns)
     error = InvalidUsage(
         f'duplicate key value violates unique constraint "{unique.index.name}"',
         sqlstate="23505",

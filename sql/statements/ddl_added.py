@@ -177,7 +177,7 @@ def _of_key(index: Index, table: Table, relation: str) -> Look:
         error = InvalidUsage(
             f'could not create unique index "{index.name}"',
             sqlstate="23505",
-            detail=f"Key ({', '.join(names)})=({shown}) is duplicated.",
+            detail=f"Key ({key})=({shown}) is duplicated.",
         )
         error.about = {"table": table.name, "constraint": index.name}
         return error
