@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from catalog_log.objects import Column, Generator
-from collection.generators.core import BATCH_EVENTS_MAX, changes_of, moments
+from collection.generators.core import BATCH_EVENTS_MAX, LATEST_US, changes_of, moments
 from collection.generators.mixed import below, drawn
 
 ORGANIZATIONS, USERS, ACCOUNTS, AUCTIONS, BIDS = "organizations", "users", "accounts", "auctions", "bids"
@@ -48,6 +48,11 @@ _BIDS_MAX = 10
 
 _ORDER, _SELLER, _ITEM, _BUYER, _AMOUNT = range(1, 6)
 """What is drawn."""
+
+
+def timed(generator: Generator) -> int:
+    """How many events end before times do."""
+    return (LATEST_US - generator.option(BASE_TIME)) // generator.option(INTERVAL) - _BIDS_MAX + 1
 
 
 class AuctionHouse:

@@ -19,6 +19,10 @@ BATCH_BYTES_MAX = 4 << 20
 of all sources."""
 
 
+LATEST_US = 253_402_300_799_999_999
+"""The last moment that a timestamptz has here, microseconds since 1970: the end of the year 9999."""
+
+
 class Core(Protocol):
     """One relation of a generator."""
 
@@ -68,4 +72,7 @@ def _variable(kind: pa.DataType, chars: np.ndarray, lengths: np.ndarray) -> pa.A
     return pa.Array.from_buffers(kind, count, [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(data))])
 
 
-__all__ = ["BATCH_BYTES_MAX", "BATCH_EVENTS_MAX", "DIFF", "Core", "batch_of", "blobs", "changes_of", "moments", "texts"]
+__all__ = [
+    "BATCH_BYTES_MAX", "BATCH_EVENTS_MAX", "DIFF", "LATEST_US", "Core", "batch_of", "blobs", "changes_of",
+    "moments", "texts",
+]  # fmt: skip

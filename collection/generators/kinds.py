@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from catalog_log.objects import Column, Generator
+from catalog_log.objects.generator import EVENTS_MAX
 from collection.generators import auction, counter, key_value, nexmark
 from collection.generators.auction import AuctionHouse
 from collection.generators.core import Core
@@ -49,6 +50,8 @@ class Kind:
     micros: int = SECOND_US
     fixed: Mapping[str, int] = field(default_factory=dict)
     """Of relations that are there from the start: how many events they have."""
+    timed: Callable[[Generator], int] = lambda _: EVENTS_MAX
+    """How many events have times that a timestamptz can hold; below 1 where none has."""
 
 
 KINDS: Mapping[str, Kind] = {
@@ -65,6 +68,7 @@ KINDS: Mapping[str, Kind] = {
     ),
     "auction": Kind(
         auction.TABLES, {auction.SEED: SEED, auction.BASE_TIME: BASE_TIME}, AuctionHouse, fixed=auction.FIXED,
+        timed=auction.timed,
     ),
     "nexmark": Kind(
         nexmark.TABLES,
@@ -76,7 +80,7 @@ KINDS: Mapping[str, Kind] = {
             nexmark.SIZES[nexmark.AUCTION]: Option(500, 0, _SIZE_MAX),
             nexmark.SIZES[nexmark.BID]: Option(100, 0, _SIZE_MAX), nexmark.GROUP: Option(1, 1, 10**6),
         },
-        Nexmark, events=10_000,
+        Nexmark, events=10_000, timed=nexmark.timed,
     ),
 }  # fmt: skip
 

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from catalog_log.objects import Column, Generator
-from collection.generators.core import batch_of, changes_of, moments, texts
+from collection.generators.core import LATEST_US, batch_of, changes_of, moments, texts
 from collection.generators.java_random import Randoms
 from collection.generators.mixed import mix
 
@@ -68,9 +68,23 @@ _CITIES = pa.array(
 _FIRST_NAMES = pa.array("Peter Paul Luke John Saul Vicky Kate Julie Sarah Deiter Walter".split())
 _LAST_NAMES = pa.array("Shultz Abrams Spencer White Bartels Walton Smith Jones Noris".split())
 
+_ROUNDED_US = 10_000
+"""More than what milliseconds of several times are rounded by."""
+
 _EXACT = Context(prec=60)
 _NEAR = 1e-6
 """From the middle between two cents: well above the some 10^-7 that a power of this size may be off."""
+
+
+def timed(generator: Generator) -> int:
+    """How many events end before times do, of whatever relation: auctions expire last, and a group is out of order."""
+    ahead = 2 * (generator.option(IN_FLIGHT) * _EVENTS // _AUCTIONS) + generator.option(GROUP)
+    return (LATEST_US - _ROUNDED_US - generator.option(BASE_TIME)) // _delay_us(generator) - ahead
+
+
+def _delay_us(generator: Generator) -> int:
+    rate = generator.option(EVENT_RATE)
+    return (1_000_000 + rate // 2) // rate
 
 
 class Nexmark:
@@ -80,7 +94,7 @@ class Nexmark:
         self._table = generator.table
         self._said = dict(generator.options)
         self._seed = mix(np.array([self._said[SEED]], np.uint64)).view(np.int64)[0]
-        self._delay_us = (1_000_000 + self._said[EVENT_RATE] // 2) // self._said[EVENT_RATE]
+        self._delay_us = _delay_us(generator)
         size = 6 * self._said[SIZES[self._table]] // 5
         self.batch = batch_of(size + 60 if self._table == BID else size // 10 + 30)  # of ten events at most one is its
 

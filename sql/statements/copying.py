@@ -13,7 +13,7 @@ from journal.timestamps import CatalogTs
 from sql.objects.names import ImageLike, Names, SystemRelation, column_types, find, relation
 from sql.objects.uniques import Unique, uniques_of
 from sql.objects.watched import Answers, Watched
-from sql.statements.insert import default_slot, no_column_of
+from sql.statements.insert import default_slot, no_column_of, source_hint
 from sql.statements.plans import InsertPlan, SelectPlan
 from sql.statements.select import plan_select
 from sql.syntax import statements as st
@@ -59,7 +59,7 @@ def _target(name: st.Name, image: ImageLike, names: Names) -> Table:
     if isinstance(found, SystemRelation):
         raise InvalidUsage(f'permission denied for table "{name.last}"', sqlstate="42501")
     if not isinstance(found, Table):
-        hint = {SOURCE: "produce to its topic instead"}.get(found.kind, "write to the tables that it reads")
+        hint = {SOURCE: source_hint(found)}.get(found.kind, "write to the tables that it reads")
         word = KIND_WORDS.get(found.kind, found.kind)
         raise InvalidUsage(f'cannot copy to {word} "{found.name}"', sqlstate="42809", hint=hint)
     return found

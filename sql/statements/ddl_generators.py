@@ -46,8 +46,9 @@ _OF_KEYS = (g.ROUNDS, g.TOGETHER, g.BATCH)
 def plan_create_generator(s: st.CreateGenerator, image: ImageLike, names: Names) -> DdlPlan:
     """A new source.
 
-    Raises 42P07, 3F000, 42501, 42622; 42601 and 22023 for what is missing, is no value, or does not go together; 0A000
-    for generators that are not here, and in catalogs of formats before 10.
+    Raises 42P07, 3F000, 42501, 42622; 42601 and 22023 for what is missing, is no value, or does not go together; 22008
+    where event times go past the last that there is; 0A000 for generators that are not here, and in
+    catalogs of formats before 10.
     """
     schema = target_schema(image, names, s.name)
     name = check_identifier(s.name.last)
@@ -197,6 +198,8 @@ def _paced(
     fixed = kind.fixed.get(made.table)
     if fixed is not None:
         bound, first = min(bound, fixed), fixed
+    else:
+        bound = _timed(kind, replace(made, options=tuple(options.items())), bound, end, s.position)
     start_ms = _moment_us(said[g.START]) // 1000 if g.START in said else s.now_ms
     if start_ms is None:
         raise unsupported("a load generator without START TIMESTAMP here", hint="nobody said what time it is")
@@ -204,6 +207,18 @@ def _paced(
         made, options=tuple(options.items()), bound=bound, start_ms=start_ms, events=events, micros=micros, first=first,
         together=min(together, bound),
     )  # fmt: skip
+
+
+def _timed(kind: Kind, made: Generator, bound: int, end: Said | None, position: int) -> int:
+    """``bound``, or, where nobody said it, that of the last event whose times there are."""
+    there = kind.timed(made)
+    if there < 1 or (end is not None and bound > there):
+        raise InvalidUsage(
+            "timestamp out of range: event times go past the year 9999", sqlstate="22008",
+            position=position if end is None else end.position,
+            hint=f"EVENTS {there} is the most that there are" if there > 0 else "let BASE TIME be earlier",
+        )  # fmt: skip
+    return min(bound, there)
 
 
 def _together(said: Mapping[str, Said], snapshot: int) -> int:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from catalog_log.objects import ALWAYS, MATERIALIZED_VIEW, SOURCE, VIEW, Item, Table
+from catalog_log.objects import ALWAYS, MATERIALIZED_VIEW, SOURCE, VIEW, Item, Source, Table
 from journal.errors import InvalidUsage
 from journal.timestamps import CatalogTs
 from sql.binding.bind import bind_query, cast_outputs, first_branch, unique_names
@@ -89,6 +89,13 @@ def _planned(
     return _insert_query(s.source, table, types, targets, s, image, names, declared)
 
 
+def source_hint(item: Item) -> str:
+    """Where the rows of a source come from, for who would write them."""
+    if isinstance(item, Source) and item.generator is not None:
+        return "its rows are made up by a load generator"
+    return "produce to its topic instead"
+
+
 def table_named(name: st.Name, image: ImageLike, names: Names) -> Table:
     """The table whose rows a statement writes.  Raises 42P01, 42501 for the system's, 42809 for anything else."""
     found = relation(image, names, name)
@@ -96,7 +103,7 @@ def table_named(name: st.Name, image: ImageLike, names: Names) -> Table:
         raise InvalidUsage(f'permission denied for table "{name.last}"', sqlstate="42501")
     if not isinstance(found, Table):
         hint = {
-            SOURCE: "produce to its topic instead",
+            SOURCE: source_hint(found),
             VIEW: "write to the tables that it reads",
             MATERIALIZED_VIEW: "write to the tables that it reads",
         }.get(found.kind)

@@ -43,6 +43,8 @@ events ahead of another.
 | `AS OF n` | the events up to number *n* are due at the start, as if so many ticks were over |
 | `START TIMESTAMP '…'` | a timestamptz, or milliseconds since 1970, without which it starts now |
 
+Where event times would go past the year 9999 there are fewer events, and `EVENTS` of more is refused (22008).
+
 `SHOW CREATE SOURCE` shows the options with what they were taken for, and makes the same source again: the same rows,
 due at the same times. Rows that come are in `tm_internal.source_status` as messages are: `positions` has the number of
 the next event, `ends` how many are due, and `status` is `finished` where all of them are there. A generator has no

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from adapter.execute.show import ROWS as SHOWN
 from catalog_log.objects import Generator, Source
 from catalog_log.objects.generator import EVENTS_MAX
 from catalog_log.records import GENERATORS_FROM
-from collection.generators.kinds import BASE_TIME_US, KINDS
+from collection.generators.core import LATEST_US
+from collection.generators.kinds import BASE_TIME_US, KINDS, core_of
 from journal.errors import InvalidUsage
 from sql.statements.ddl import plan_ddl
+from sql.statements.insert import table_named
 from sql.syntax.parse import parse
 from tests.sql.doubles import apply, ddl, empty_image, names
 
@@ -133,6 +137,12 @@ def test_defaults_are_kept_and_those_of_beam(image) -> None:
         ("nexmark (table bid, event rate 0)", "22023", 'invalid EVENT RATE: "0"'),
         ("nexmark (table bid, hot auction ratio 0)", "22023", 'invalid HOT AUCTION RATIO: "0"'),
         ("nexmark (table bid, bid size 100001)", "22023", 'invalid BID SIZE: "100001"'),
+        ("nexmark (table bid, event rate 1, base time '9999-12-31', events 86400)", "22008",
+         "timestamp out of range: event times go past the year 9999"),
+        ("auction (table bids, base time '9999-12-31 23:59:59')", "22008",
+         "timestamp out of range: event times go past the year 9999"),
+        ("auction (table bids, tick interval '365 days', events 9000)", "22008",
+         "timestamp out of range: event times go past the year 9999"),
         ("key value", "42601", "LOAD GENERATOR KEY VALUE needs KEYS"),
         ("key value (keys 1, snapshot rounds 0)", "42601",
          "LOAD GENERATOR KEY VALUE without SNAPSHOT ROUNDS needs a TICK INTERVAL or a RATE"),
@@ -150,6 +160,26 @@ def test_what_does_not_go_together_is_refused(said, sqlstate, message, image) ->
     with pytest.raises(InvalidUsage) as error:
         made(said, image)
     assert (error.value.sqlstate, error.value.message) == (sqlstate, message)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "auction (table bids, tick interval '365 days', as of 400000)",
+        "auction (table auctions, tick interval '9 days')", "auction (table auctions)",
+        "nexmark (table auction, event rate 1, base time '9990-01-01')",
+        "nexmark (table auction, event rate 3, base time '9990-01-01', out of order group size 1000000)",
+        "nexmark (table bid, event rate 1, in flight auctions 1000000)",
+    ],
+)  # fmt: skip
+def test_where_nobody_says_how_many_events_there_are_they_end_before_times_do(said, image) -> None:
+    _, found, _ = made(said, image)
+    assert 1 < found.bound < EVENTS_MAX
+    last = core_of(found).changes(found.bound - 500, found.bound)
+    times = [each.cast("int64") for each in last.columns if pa.types.is_timestamp(each.type)]
+    assert times and all(0 < pc.min(each).as_py() <= pc.max(each).as_py() <= LATEST_US for each in times)
+    _, same, _ = made(f"{said.rstrip(')')}, events {found.bound})", image)
+    assert same == found
 
 
 def test_a_generator_has_columns_of_its_own(image) -> None:
@@ -178,6 +208,14 @@ def test_it_is_called_otherwise_reset_kept_for_longer_and_dropped_as_any_source(
     assert reset.id != source.id and reset.generator == found and reset.errors_id == ""
     gone = ddl(after, "drop source r cascade")
     assert gone.item_by_name("s1", "r") is None and gone.item_by_name("s1", "v") is None
+
+
+def test_who_would_write_its_rows_is_not_told_of_a_topic(image) -> None:
+    _, _, after = made("counter", image)
+    said = parse("insert into s values (1)")
+    with pytest.raises(InvalidUsage, match='"s" is not a table') as error:
+        table_named(said.table, after, names())
+    assert (error.value.sqlstate, error.value.hint) == ("42809", "its rows are made up by a load generator")
 
 
 def test_older_catalogs_have_no_generators() -> None:
