@@ -114,32 +114,34 @@ def _text(c: Cursor, start: int) -> str:
 
 def _said(c: Cursor, *stops: str) -> str:
     """What stands up to one of ``stops`` that belongs to no CASE."""
-    start, depth = c.at, 0
-    while c.current is not None:
-        word = c.word()
-        if depth == 0 and word in stops:
-            break
-        depth += (word in ("(", "[", "case")) - (word in (")", "]", "end"))
-        if depth < 0:
-            raise c.error()
-        c.at += 1
-    if start == c.at:
-        raise c.error()
-    return _text(c, start)
+    return _up_to(c, lambda word: word in stops)
 
 
 def _source(c: Cursor) -> str:
     """What stands up to the ON that is of no JOIN."""
-    start, joins, depth, before = c.at, 0, 0, None
+    joins, before = 0, None
+
+    def ends(word: str | None) -> bool:
+        nonlocal joins, before
+        if word == "on" and not joins:
+            return True
+        joins += word == "join" and before not in ("cross", "natural")
+        joins -= word in ("on", "using")
+        if word in ("cross", "natural") or before != "natural" or word == "join":
+            before = word  # NATURAL LEFT JOIN is one as well
+        return False
+
+    return _up_to(c, ends)
+
+
+def _up_to(c: Cursor, ends: Callable[[str | None], bool]) -> str:
+    """What stands up to the first word of which ``ends`` says so: it is asked of each that is in no bracket and no
+    CASE.  42601 where nothing stands there."""
+    start, depth = c.at, 0
     while c.current is not None:
         word = c.word()
-        if depth == 0 and word == "on" and not joins:
+        if depth == 0 and ends(word):
             break
-        if depth == 0:
-            joins += word == "join" and before not in ("cross", "natural")
-            joins -= word in ("on", "using")
-            if word in ("cross", "natural") or before != "natural" or word == "join":
-                before = word  # NATURAL LEFT JOIN is one as well
         depth += (word in ("(", "[", "case")) - (word in (")", "]", "end"))
         if depth < 0:
             raise c.error()

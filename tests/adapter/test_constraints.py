@@ -146,20 +146,25 @@ def test_rows_that_come_while_a_constraint_is_added_are_refused_or_refuse_it(hal
     run(story)
 
 
+async def half_added(a, adding: str) -> None:
+    """A table with a row, to which a constraint is added by ``a``, which dies between the halves."""
+    await a.sql("create table t (a int, b int)")
+    await a.sql("insert into t values (7, 7)")
+
+    async def die():
+        raise MemoryError
+
+    before_half(a, 2, die)
+    a.executor._ddl._not_null._undo = lambda *_: asyncio.sleep(0)
+    with pytest.raises(MemoryError):
+        await a.sql(f"alter table t add {adding}")
+
+
 @pytest.mark.parametrize(("adding", "row", "told", "written"), HALVES)
 def test_one_that_was_not_ended_is_kept_by_writers_and_is_ended_by_who_says_it_again(adding, row, told, written):
     async def story(world: World):
         async with world.adapter() as a, world.adapter() as other:
-            await a.sql("create table t (a int, b int)")
-            await a.sql("insert into t values (7, 7)")
-
-            async def die():
-                raise MemoryError
-
-            before_half(a, 2, die)
-            a.executor._ddl._not_null._undo = lambda *_: asyncio.sleep(0)
-            with pytest.raises(MemoryError):
-                await a.sql(f"alter table t add {adding}")
+            await half_added(a, adding)
             valid = "select conname, convalidated from pg_constraint"
             [(name, is_valid)] = await other.sql(valid)
             assert not is_valid and kept_by(other, name).since is not None
@@ -177,16 +182,7 @@ def test_one_that_was_not_ended_is_kept_by_writers_and_is_ended_by_who_says_it_a
 def test_one_that_was_not_ended_may_be_dropped(adding):
     async def story(world: World):
         async with world.adapter() as a, world.adapter() as other:
-            await a.sql("create table t (a int, b int)")
-            await a.sql("insert into t values (7, 7)")
-
-            async def die():
-                raise MemoryError
-
-            before_half(a, 2, die)
-            a.executor._ddl._not_null._undo = lambda *_: asyncio.sleep(0)
-            with pytest.raises(MemoryError):
-                await a.sql(f"alter table t add {adding}")
+            await half_added(a, adding)
             assert await sqlstate(other.sql("alter table t add constraint x check (b > 1)")) == "42710"
             assert await other.sql("alter table t drop constraint x") == "ALTER TABLE"
             assert await a.sql("insert into t values (7, 7), (8, -1)") == "INSERT 0 2"
