@@ -6,6 +6,7 @@ import json
 import random
 import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
@@ -89,8 +90,9 @@ def sums(changes) -> dict[tuple, int]:
     return {row: count for row, count in found.items() if count}
 
 
-@pytest.fixture
-def world(broker: str, env_name: str) -> Iterator[Copying]:
+@contextmanager
+def copying(broker: str, env_name: str) -> Iterator[Copying]:
+    """One that is stopped and closed at the end."""
     made = Copying(broker, env_name)
     try:
         yield made
@@ -98,6 +100,12 @@ def world(broker: str, env_name: str) -> Iterator[Copying]:
         made.stop()
         made.oracle.close()
         made.commands.close()
+
+
+@pytest.fixture
+def world(broker: str, env_name: str) -> Iterator[Copying]:
+    with copying(broker, env_name) as made:
+        yield made
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from catalog_log.objects import Generator, Source
 from catalog_log.objects.generator import FORMAT
 from collection.columns import DIFF
 from collection.generators.kinds import KINDS, core_of
-from tests.storage.test_copied_sources import Copying, sums
+from tests.storage.test_copied_sources import Copying, copying, sums
 from tests.storage.test_storage_controller import eventually
 from tests.storage.test_storage_process import start
 
@@ -22,13 +22,8 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture
 def world(broker: str, env_name: str) -> Iterator[Copying]:
-    made = Copying(broker, env_name)
-    try:
+    with copying(broker, env_name) as made:
         yield made
-    finally:
-        made.stop()
-        made.oracle.close()
-        made.commands.close()
 
 
 def generator(kind: str, table: str = "", options: dict[str, int] | None = None, **said: int) -> Generator:
