@@ -12,54 +12,44 @@ from __future__ import annotations
 
 import logging
 import queue
-import tempfile
 import threading
 import time
-import uuid
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import closing, suppress
 from functools import lru_cache
 from itertools import islice
-from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
-from confluent_kafka import TopicPartition
 
 from catalog_log.image import Image
 from catalog_log.log import CatalogLog
-from catalog_log.objects import Item, MaterializedView, Relation, Source
+from catalog_log.objects import Item, Relation
 from catalog_log.settings import kept_history, next_item_id
 from collection.binding import BoundRun
-from collection.columns import DIFF, Columns
+from collection.columns import Columns
 from collection.reader import JSON, ROWS, RunReader
-from collection.rows import has_ids
-from controllers.changes import canonical, consolidate, only_insertions
 from controllers.storage import clustering, sealing
-from controllers.storage.clustering import Ranges, key_of
+from controllers.storage.clustering import key_of
+from controllers.storage.cutting import Cuts, is_of_the_user
 from controllers.storage.reconcile import is_below
-from controllers.storage.sealing import FILE_BYTES, FILE_ROWS, SEAL_FACTOR, Shape
-from controllers.storage.spread import parts
+from controllers.storage.rewriting import Read, merged, rewritten
+from controllers.storage.sealed_files import SealedFiles
+from controllers.storage.sealing import SEAL_FACTOR, Shape
 from controllers.vacuum import ALL_ROWS, WAITING_MAX, Asked, Waiting, Won
-from journal import clients
 from journal.errors import Indeterminate, Rejected, TidemarkError, Unavailable
 from journal.names import TopicNames
-from oracle.bindings import NOTHING, Bound
+from oracle.bindings import Bound
 from oracle.checkpoints import CheckpointPolicy
 from oracle.client import Oracle, wall_clock_ms
 from oracle.state import OracleState
 from oracle.views_log import ViewsLog
 from segments.fold import Sealed
 from segments.log import SegmentsLog
-from segments.model import Exchange, Segment, new_path, number_of
-from segments.parquet import chunks, encode, in_order
+from segments.model import Exchange, Segment, number_of
 from segments.records import STATISTICS_VERSION
-from segments.statistics import bounded, measured, packed, shown
+from segments.statistics import shown
 from segments.store import Store
 
 log = logging.getLogger(__name__)
@@ -82,10 +72,6 @@ MOVE_EVERY_S = 30.0
 """Between two checkpoints that are made for the sake of sealing alone, so that ``since`` moves: each is an image."""
 
 CATALOG_TIMEOUT_S = 30.0
-CUT_TIMEOUT_S = 10.0
-CUTTING_S = 5.0
-"""Of a look: after a start all partitions are cut once more, 26 ms each, and of twenty thousand that would be nine
-minutes in which nothing is sealed.  (One that does not answer takes :data:`CUT_TIMEOUT_S`.)"""
 
 TOLD_MAX = 10_000
 """Files that a status names: 2 MB, and it is asked for every few seconds."""
@@ -93,13 +79,6 @@ TOLD_MAX = 10_000
 TOLD_COLUMNS_OF = 1_000
 TOLD_COLUMNS = 8
 """Of so many files a status tells what so many of their columns hold: 1 MB."""
-
-GROUP_ROWS = 65_536
-"""Of what is spread over parts, rows that are written to a part at once."""
-
-
-Places = Callable[[pa.Table], np.ndarray]
-"""The part of each row of a table, by position, whose last column are the diffs."""
 
 
 class Waits(NamedTuple):
@@ -141,7 +120,7 @@ class _Collection(NamedTuple):
 
     @property
     def shape(self) -> Shape:
-        return Shape(batches=not _of_the_user(self.item))
+        return Shape(batches=not is_of_the_user(self.item))
 
 
 class Sealer:
@@ -156,7 +135,7 @@ class Sealer:
         ``measures``: whether the log may say which values files hold, as the catalog's format has it."""
         self._bootstrap = bootstrap
         self._names = names
-        self._store = store
+        self._files = SealedFiles(store)
         self._catalog = catalog
         self._oracle = oracle
         self._views = views
@@ -176,13 +155,11 @@ class Sealer:
         for these."""
         self._crowded: dict[str, int] = {}
         """Likewise, files that hold one key and still do after they were written anew."""
-        self._cuts: dict[tuple[str, int], tuple[float, int]] = {}
-        """Partitions of collections' topics to be cut: when, and below which offset."""
-        self._cut: dict[tuple[str, int], int] = {}
+        self._cuts = Cuts(bootstrap, names, waits.grace_s, clock)
         self._move_at = clock()
         """When ``since`` may be moved again."""
         self._swept: tuple[float, int] | None = None
-        self._counts = {"exchanges": 0, "files_written": 0, "bytes_written": 0, "cuts": 0, "collected": 0}
+        self._exchanges = self._collected = 0
         self._stopped = threading.Event()
         self._asked: queue.Queue[Waiting | None] = queue.Queue(WAITING_MAX)
         """Vacuums that somebody waits for; ``None`` wakes the thread up."""
@@ -266,7 +243,11 @@ class Sealer:
         ]  # fmt: skip
         failing = {name: each.reason for name, each in list(self._failing.items())}
         gone = len(state.gone)
-        return {"files": told, "files_in_all": len(files), "gone": gone, "failing": failing, **self._counts}
+        return {
+            "files": told, "files_in_all": len(files), "gone": gone, "failing": failing, "exchanges": self._exchanges,
+            "files_written": self._files.written, "bytes_written": self._files.written_bytes,
+            "cuts": self._cuts.count, "collected": self._collected,
+        }  # fmt: skip
 
     def look(self) -> None:
         """Do whatever is due.  Raises what keeps all collections from it; of one alone it is logged."""
@@ -285,8 +266,7 @@ class Sealer:
             if self._stopped.is_set():
                 return
             self._one(each)
-        self._plan_cuts(image)
-        self._cut_due()
+        self._cut(image)
         self._collect()
         self._sweep()
 
@@ -315,7 +295,7 @@ class Sealer:
         self._views.checkpoint(self._oracle.state.since, self._policy)
         oracle, image = self._known()
         self._forget(image)
-        collected, written = self._counts["collected"], dict[str, int]()
+        collected, written = self._collected, dict[str, int]()
         everything = {each.item.id: each for each in self._all(oracle, image)}
         names = [name for name in dict.fromkeys(asked.names or everything) if name in everything]
         won, before = Won(), self._sizes(names)
@@ -333,13 +313,12 @@ class Sealer:
                 self._leave(name, why)
                 won.failing[name] = why
                 log.warning("a collection was not vacuumed", extra={"collection": name, "reason": why})
-        self._plan_cuts(image)
-        self._cut_due()
+        self._cut(image)
         self._collect()
         after = self._sizes(names)
         won.sealed = sum(written.values())
         won.files, won.bytes = (before[0], after[0]), (before[1], after[1])
-        won.collected, won.waiting = self._counts["collected"] - collected, len(self._segments.state.gone)
+        won.collected, won.waiting = self._collected - collected, len(self._segments.state.gone)
         won.late = won.late or self._clock() >= until
         return won
 
@@ -470,7 +449,7 @@ class Sealer:
             self._reader = RunReader(self._bootstrap)
         begun = self._clock()
         with closing(self._reader.chunks((each.run for each in runs), found.columns, format_)) as tables:
-            added = self._write(name, found.columns, self._until_stopped(tables), found.key)
+            added = self._write(name, found.columns, tables, found.key)
         through = max(each.ts for each in runs)
         offsets = tuple(each.run._replace(attempt="", rows=-1) for each in runs)
         self._exchange(Exchange(name, through, offsets, tuple(added)))
@@ -487,9 +466,9 @@ class Sealer:
         if sealing.to_rewrite(sealed, max(self._stays.get(name, 0), self._rows if slack is None else slack)):
             self._rewrite(name, sealed)
         elif pair := sealing.to_merge(sealed.files):
-            self._replace(name, sealed, pair, self._merged)
+            self._replace(name, sealed, pair, merged)
         elif crowd := self._crowd(found, sealed):
-            self._replace(name, sealed, crowd, self._rewritten)
+            self._replace(name, sealed, crowd, rewritten)
             self._crowded.pop(name, None)
             if left := self._crowd(found, self._segments.state.sealed(name)):
                 if len(left) >= len(crowd):
@@ -500,19 +479,19 @@ class Sealer:
 
     def _rewrite(self, name: str, sealed: Sealed) -> None:
         """Write all of its files anew."""
-        after = sealed._replace(files=self._replace(name, sealed, sealed.files, self._rewritten))
+        after = sealed._replace(files=self._replace(name, sealed, sealed.files, rewritten))
         self._stays.pop(name, None)
         if sealing.to_rewrite(after, 0):
             self._stays[name] = after.changes
 
     def _replace(
         self, name: str, sealed: Sealed, files: Sequence[Segment],
-        read: Callable[[Sequence[Segment], Columns, Sequence[int]], Iterator[pa.Table]],
+        made: Callable[[Read, Sequence[Segment], Columns, Sequence[int]], Iterator[pa.Table]],
     ) -> tuple[Segment, ...]:  # fmt: skip
-        """Have what ``read`` makes of ``files`` in their place; the new ones."""
+        """Have what is ``made`` of ``files`` in their place; the new ones."""
         columns, key = self._columns_in(name, sealed)
-        with closing(read(files, columns, key)) as tables:
-            added = self._write(name, columns, self._until_stopped(tables), key)
+        with closing(made(self._read, files, columns, key)) as tables:
+            added = self._write(name, columns, tables, key)
         self._exchange(Exchange(name, removed=tuple(each.path for each in files), added=tuple(added)))
         return tuple(added)
 
@@ -531,6 +510,14 @@ class Sealer:
             raise Unavailable(f"{name} was dropped while it was sealed")
         return item.stored, key_of(item, image)
 
+    def _read(self, files: Iterable[Segment], columns: Columns) -> Iterator[pa.Table]:
+        return self._until_stopped(self._files.read(files, columns))
+
+    def _write(self, name: str, columns: Columns, tables: Iterable[pa.Table], key: Sequence[int]) -> list[Segment]:
+        state = self._segments.state
+        measures = state.record_version >= STATISTICS_VERSION
+        return self._files.write(name, state.next_offset, columns, self._until_stopped(tables), key, measures)
+
     def _until_stopped(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         for table in tables:
             if self._stopped.is_set():
@@ -543,101 +530,7 @@ class Sealer:
 
     def settled(self, sealed: Sealed, columns: Columns) -> Iterator[pa.Table]:
         """All changes in these files; any thread.  Raises ``Gone`` where others have taken the place of one since."""
-        return self._read(sealed.files, columns)
-
-    def _read(self, files: Iterable[Segment], columns: Columns) -> Iterator[pa.Table]:
-        for each in files:
-            yield from chunks(each, self._store.read(each.path), columns)
-
-    def _merged(self, files: Sequence[Segment], columns: Columns, _key: Sequence[int]) -> Iterator[pa.Table]:
-        """All changes of ``files``, which are few, at once: what cancels out is merged where they are written."""
-        yield pa.concat_tables(self._read(files, columns))
-
-    def _rewritten(self, files: Sequence[Segment], columns: Columns, key: Sequence[int]) -> Iterator[pa.Table]:
-        """All changes of ``files``, of however many, in parts that each have all that is equal: one range of keys after
-        the other, where there is a key."""
-        count, place = self._parted(files, columns, key)
-        if count == 1:
-            yield from self._merged(files, columns, key)
-            return
-        with tempfile.TemporaryDirectory(prefix="tidemark-sealer-") as directory:
-            paths = [Path(directory) / f"{n}.parquet" for n in range(count)]
-            self._spread(self._read(files, columns), paths, place)
-            for path in paths:
-                # Here, and not only where it is written: a part may be more than a file takes, and is cut as it lies.
-                part = consolidate(pq.read_table(path))
-                yield in_order(columns, part, key) if key else part
-                path.unlink()
-
-    def _parted(self, files: Sequence[Segment], columns: Columns, key: Sequence[int]) -> tuple[int, Places]:
-        """Into how many parts the rows of ``files`` go, and into which each of them."""
-        count = sealing.parts_of(files)
-        if count == 1 or not key:
-            return count, lambda table: parts(table, range(table.num_columns - 1), count)
-        # Those alone are read, where files know their columns by ids.
-        keys, at = (columns, key) if not has_ids(columns) else ([columns[n] for n in key], range(len(key)))
-        tables = (table.select(list(at)) for table in self._until_stopped(self._read(files, tuple(keys))))
-        rows = sum(each.changes for each in files)
-        ranges = Ranges.of(clustering.sampled(tables, rows, count), count)
-        return ranges.count, lambda table: ranges.parts(table, key)
-
-    def _spread(self, tables: Iterable[pa.Table], paths: Sequence[Path], place: Places) -> None:
-        writers: list[pq.ParquetWriter] = []
-        try:
-            for table in tables:
-                table = _positions(table)
-                if not writers:
-                    writers = [pq.ParquetWriter(path, table.schema) for path in paths]
-                places = place(table)
-                for n, writer in enumerate(writers):
-                    writer.write_table(table.filter(pa.array(places == n)), row_group_size=GROUP_ROWS)
-        finally:
-            for writer in writers:
-                writer.close()
-
-    def _write(
-        self, name: str, columns: Columns, tables: Iterable[pa.Table], key: Sequence[int]
-    ) -> list[Segment]:
-        """Files of all changes, each durable; on failure none of them is left."""
-        number = self._segments.state.next_offset
-        added: list[Segment] = []
-        pieces: list[pa.Table] = []
-        try:
-            for table in tables:
-                for start in range(0, table.num_rows, FILE_ROWS):
-                    pieces.append(_positions(table.slice(start, FILE_ROWS)))
-                    if sum(p.num_rows for p in pieces) >= FILE_ROWS or sum(p.nbytes for p in pieces) >= FILE_BYTES:
-                        self._write_file(name, number, columns, key, pieces, added)
-                        pieces = []
-            self._write_file(name, number, columns, key, pieces, added)
-        except BaseException:
-            self._delete(added)
-            raise
-        return bounded(added)
-
-    def _write_file(
-        self, name: str, number: int, columns: Columns, key: Sequence[int], pieces: Sequence[pa.Table],
-        added: list[Segment],
-    ) -> None:  # fmt: skip
-        if not pieces:
-            return
-        changes = canonical(pa.concat_tables(pieces))
-        if not (plain := only_insertions(changes)):
-            changes = consolidate(changes)
-            plain = only_insertions(changes)
-        if not changes.num_rows:
-            return
-        changes = in_order(columns, changes, key)
-        knows = self._segments.state.record_version >= STATISTICS_VERSION
-        statistics = packed(measured(columns, changes)) if knows else b""
-        data = encode(columns, changes)
-        path = new_path(name, number, uuid.uuid4().hex)
-        self._store.write(path, data)
-        net = pc.sum(changes.column(DIFF)).as_py()
-        crc32 = zlib.crc32(data)
-        added.append(Segment(path, len(data), changes.nbytes, changes.num_rows, net, plain, crc32, statistics))
-        self._counts["files_written"] += 1
-        self._counts["bytes_written"] += len(data)
+        return self._files.read(sealed.files, columns)
 
     def _exchange(self, exchange: Exchange) -> None:
         try:
@@ -645,25 +538,15 @@ class Sealer:
         except Indeterminate:
             raise  # the files may be somebody's: they are swept if they are not
         except TidemarkError:
-            self._delete(exchange.added)
+            self._files.delete(exchange.added)
             raise
-        self._counts["exchanges"] += 1
-
-    def _delete(self, files: Iterable[Segment]) -> None:
-        """Files that nobody has and nobody will have; what cannot be removed now is swept."""
-        for each in files:
-            self._removed(each.path)
-
-    def _removed(self, path: str) -> bool:
-        """Remove a file; whether it is gone.  One that cannot be removed keeps no other there."""
-        try:
-            self._store.delete(path)
-        except TidemarkError as error:
-            log.warning("a file was left behind", extra=_told(error))
-            return False
-        return True
+        self._exchanges += 1
 
     # -- what goes
+
+    def _cut(self, image: Image) -> None:
+        self._cuts.plan(image, self._oracle.state, self._views.state, self._segments.state)
+        self._cuts.make(self._stopped.is_set)
 
     def _forget(self, image: Image) -> None:
         """Collections that were dropped: their files go.  One that this image does not know yet is none of them."""
@@ -673,52 +556,14 @@ class Sealer:
         for done in asked:
             done.result()
 
-    def _plan_cuts(self, image: Image) -> None:
-        """Topics that may be cut once everybody had time to hear of it."""
-        oracle, views, segments = self._oracle.state, self._views.state, self._segments.state
-        self._cuts = {place: cut for place, cut in self._cuts.items() if place[0] in segments.collections}
-        self._cut = {place: cut for place, cut in self._cut.items() if place[0] in segments.collections}
-        for name, sealed in segments.collections.items():
-            item = image.item(name)
-            if item is None or _of_the_user(item):
-                continue
-            if isinstance(item, MaterializedView):
-                bound = views.views[name].bound if name in views.views else NOTHING
-            else:
-                bound = oracle.bound.get(name, NOTHING)
-            found = sealing.cuts(bound, sealed, self._names.data(name), isinstance(item, MaterializedView))
-            for place, below in (((name, partition), below) for partition, below in found.items()):
-                if below > self._cut.get(place, 0) and place not in self._cuts:
-                    self._cuts[place] = self._clock() + self._waits.grace_s, below
-
-    def _cut_due(self) -> None:
-        until = self._clock() + CUTTING_S
-        for place, (when, below) in list(self._cuts.items()):
-            if self._stopped.is_set() or self._clock() > until:
-                return  # the rest is due at the next look
-            if when > self._clock():
-                continue
-            del self._cuts[place]
-            name, partition = place
-            told = {"collection": name, "partition": partition}
-            upto = TopicPartition(self._names.data(name), partition, below)
-            try:
-                clients.delete_below(self._bootstrap, upto, CUT_TIMEOUT_S)
-            except TidemarkError as error:  # planned again at the next look
-                log.warning("a topic was not cut", extra={**told, **_told(error)})
-                continue
-            self._cut[place] = below
-            self._counts["cuts"] += 1
-            log.info("cut", extra={**told, "below": below})
-
     def _collect(self) -> None:
         """Remove files that hold nothing any more, once nobody should be reading them."""
         before = wall_clock_ms() - int(1000 * self._waits.grace_s)
         due = [path for path, at_ms in self._segments.state.gone.items() if at_ms <= before]
-        removed = [path for path in due if self._removed(path)]
+        removed = [path for path in due if self._files.remove(path)]
         for done in [self._segments.collected(path) for path in removed]:
             done.result()
-        self._counts["collected"] += len(removed)
+        self._collected += len(removed)
 
     def _sweep(self) -> None:
         """Remove files that nobody added: of writers that died, and of exchanges that were refused."""
@@ -733,17 +578,12 @@ class Sealer:
         self._swept = now, self._segments.state.next_offset
         state = self._segments.state
         known = {each.path for sealed in state.collections.values() for each in sealed.files}.union(state.gone)
-        for each in self._store.files():
+        for each in self._files.store.files():
             found = number_of(each.path)
             # What is no path of ours is what a writer that died had begun with, or somebody else's: the number decides.
             begun = number_of(each.path.split(".parquet")[0] + ".parquet") if found is None else found
-            if begun is not None and begun < number and each.path not in known and self._removed(each.path):
+            if begun is not None and begun < number and each.path not in known and self._files.remove(each.path):
                 log.info("removed a file that nobody added", extra={"path": each.path})
-
-
-def _of_the_user(item: Item) -> bool:
-    """Whether its rows are on a topic that is not ours."""
-    return isinstance(item, Source) and item.in_place
 
 
 def checkpointed(oracle: Oracle, catalog: CatalogLog, policy: CheckpointPolicy) -> int:
@@ -756,12 +596,6 @@ def checkpointed(oracle: Oracle, catalog: CatalogLog, policy: CheckpointPolicy) 
 
 def _stopping() -> Unavailable:
     return Unavailable("the storage controller is stopping", hint="try again")
-
-
-def _positions(table: pa.Table) -> pa.Table:
-    """With columns by their places, and the diffs: two columns may be called alike."""
-    names = [f"c{n}" for n in range(table.num_columns - 1)]
-    return table.rename_columns([*names, DIFF])
 
 
 @lru_cache(maxsize=2 * TOLD_COLUMNS_OF)

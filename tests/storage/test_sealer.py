@@ -4,221 +4,32 @@ from __future__ import annotations
 
 import random
 import time
-import uuid
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import Future
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 
-from catalog_log.model import Setting
-from catalog_log.objects import Column, Item, Table
-from catalog_log.settings import clustering, clustering_key, history_key
-from collection.binding import Binding, Run
+from catalog_log.objects import Column, Table
+from collection.binding import Binding
 from collection.columns import DIFF
-from controllers.compute import feed
 from controllers.compute.feed import Feed
 from controllers.compute.relation import Relation
 from controllers.storage import clustering as apart
+from controllers.storage import cutting, rewriting, sealed_files, sealing
 from controllers.storage import sealer as module
-from controllers.storage import sealing
-from controllers.storage.sealer import Sealer, Waits
 from controllers.vacuum import WAITING_MAX, Asked, Won
-from journal.errors import Indeterminate, Rejected, TidemarkError, Unavailable
-from journal.memory import MemoryCheckpointStore, MemoryTopic, MemoryTransport
-from journal.names import TopicNames
-from oracle.checkpoints import CheckpointPolicy, Checkpoints
-from oracle.client import Oracle
+from journal.errors import Indeterminate, Rejected, Unavailable
 from oracle.model import CommitPart
-from oracle.views_log import ViewsLog
-from segments.log import SegmentsLog
 from segments.parquet import chunks
 from segments.pruning import Op, Predicate, may_match
 from segments.reader import RENEWED_TIMEOUT_S, SegmentReader
 from segments.statistics import shown
 from segments.store import DirectoryStore
-from tests.compute.test_crashes import Rows, reader_of
 from tests.compute.test_idle_views import SPARK, contents
-
-KV = (Column("k", "int4", id=1), Column("v", "int8", id=2))
-NAMES = TopicNames("t")
-POLICY = CheckpointPolicy(retain_ms=20, slack_records=10)
-WAITS = Waits(grace_s=100, orphaned_s=1000)
-
-
-class Killed(BaseException):
-    """The process ends here."""
-
-
-class Topics(Rows):
-    """As there, in partitions, each after the other; and what is cut cannot be read."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.starts: Counter = Counter()
-        self.partitions = 1
-        self.turn = 0
-
-    def write(self, collection, columns, rows, attempt) -> Future:
-        self.turn += 1
-        partition = self.turn % self.partitions
-        written = super().write(self.place(collection, partition), columns, rows, attempt)
-        done: Future = Future()
-        done.set_result([run._replace(topic=collection, partition=partition) for run in written.result()])
-        return done
-
-    def place(self, topic: str, partition: int) -> str:
-        name = topic.removeprefix(NAMES.data(""))
-        return f"{name}/{partition}" if partition else name
-
-    def cut(self, _bootstrap: str, upto, _timeout_s: float) -> None:
-        name = self.place(upto.topic, upto.partition)
-        assert upto.offset <= len(self.topics[name])
-        self.starts[name] = max(self.starts[name], upto.offset)
-
-    def table(self, run: Run) -> pa.Table:
-        name = self.place(run.topic, run.partition)
-        if run.lower < self.starts[name]:
-            raise Unavailable(f"{run} is cut below {self.starts[name]}", sqlstate="58P01")
-        return super().table(run._replace(topic=name))
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-class World:
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
-        self.topics = Topics()
-        self.clock, self.wall_ms = Clock(), 1_700_000_000_000
-        self.path = path
-        self.store = DirectoryStore(path / "store")
-        self.items: dict[str, Item] = {}
-        self.upper, self.next_id = 1, 100
-        self.settings: dict[str, Setting] = {}
-        self.journals = {name: MemoryTopic() for name in ("oracle", "views", "segments")}
-        self.kept = {name: MemoryCheckpointStore() for name in self.journals}
-        self.model: dict[str, list[tuple[int, Counter]]] = {}
-        self.late: list[tuple[str, tuple[int, ...], Run]] = []
-        reader = reader_of(self.topics)
-        reader.chunks = lambda self, runs, columns, format: (
-            table for table, _ in self.bound_chunks([SimpleNamespace(ts=0, run=r) for r in runs], columns, format)
-        )
-        monkeypatch.setattr("controllers.compute.feed.RunReader", reader)
-        monkeypatch.setattr(module, "RunReader", reader)
-        monkeypatch.setattr(sealing, "RECORD_ROWS", 1)
-        monkeypatch.setattr(module, "next_item_id", lambda _image: self.next_id)
-        monkeypatch.setattr(module, "wall_clock_ms", lambda: self.wall_ms)
-        monkeypatch.setattr(module.clients, "delete_below", self.topics.cut)
-        monkeypatch.setattr(feed, "SINCE_TIMEOUT_S", 0.01)
-        self.oracle = Oracle.over(*self._journal("oracle"), "test", lambda: 0, now_ms=lambda: self.wall_ms)
-        self.views = ViewsLog.over(*self._journal("views"), "test")
-        self.opened = [self.oracle, self.views]
-
-    def _journal(self, name: str):
-        return lambda: MemoryTransport(self.journals[name]), Checkpoints(self.kept[name], name)
-
-    def segments(self) -> SegmentsLog:
-        found = SegmentsLog.over(*self._journal("segments"), "test", now_ms=lambda: self.wall_ms)
-        self.opened.append(found)
-        return found
-
-    def sealer(self, rows: int = 3, measures: bool = True) -> Sealer:
-        """One that knows nothing of those before it."""
-        image = SimpleNamespace(
-            item=self.items.get, all=lambda _: self.settings.items(), get=lambda _, key: self.settings.get(key),
-            dependents=lambda _: (),
-        )  # fmt: skip
-        done: Future = Future()
-        done.set_result(image)
-        catalog = SimpleNamespace(when_upper=lambda *_: done)
-        found = Sealer("", NAMES, self.store, catalog, self.oracle, self.views, self.segments(), rows=rows,
-                       policy=lambda: POLICY, waits=WAITS, measures=measures, clock=self.clock)  # fmt: skip
-        return found
-
-    def create(self, name: str) -> None:
-        self.items[name] = Table(name, "s1", name, "", KV)
-        self.model[name] = [(0, Counter())]
-
-    def keep(self, name: str, seconds: float) -> None:
-        """Have history of it kept for so long."""
-        self.settings[history_key(name)] = Setting(str(int(1000 * seconds)))
-
-    def cluster(self, name: str, *columns: str) -> None:
-        """Have its files kept apart by them."""
-        self.settings[clustering_key(name)] = clustering(columns)
-
-    def insert(self, name: str, *changes: tuple[int, int, int], garbage: bool = False) -> int:
-        """At a new timestamp; each change is a row with its diff."""
-        made = pa.table([pa.array(c) for c in zip(*changes, strict=True)], names=["k", "v", DIFF])
-        made = made.cast(pa.schema([("k", pa.int32()), ("v", pa.int64()), (DIFF, pa.int64())]))
-        if garbage:  # of a writer that never commits
-            self.topics.write(name, KV, made, "dead").result()
-        self.wall_ms += 1
-        [run] = self.topics.write(name, KV, made, uuid.uuid4().hex).result()
-        binding = Binding(name, run._replace(topic=NAMES.data(name)))
-        ts = self.oracle.commit(CommitPart(uuid.uuid4().hex, (binding,), self.wall_ms)).result(10)
-        now = Counter(self.model[name][-1][1])
-        for *row, diff in changes:
-            now[tuple(row)] += diff
-        self.model[name].append((ts, now))
-        return ts
-
-    def write_late(self, name: str, *row: int) -> None:
-        """A row that somebody has written and will commit later."""
-        made = pa.table([pa.array([c]) for c in (*row, 1)], names=["k", "v", DIFF])
-        made = made.cast(pa.schema([("k", pa.int32()), ("v", pa.int64()), (DIFF, pa.int64())]))
-        [run] = self.topics.write(name, KV, made, uuid.uuid4().hex).result()
-        self.late.append((name, row, run._replace(topic=NAMES.data(name))))
-
-    def commit_late(self) -> None:
-        for name, row, run in self.late:
-            self.wall_ms += 1
-            ts = self.oracle.commit(CommitPart(uuid.uuid4().hex, (Binding(name, run),), self.wall_ms)).result(10)
-            now = Counter(self.model[name][-1][1])
-            now[row] += 1
-            self.model[name].append((ts, now))
-        self.late = []
-
-    def passes(self, seconds: float) -> None:
-        self.clock.now += seconds
-        self.wall_ms += int(1000 * seconds)
-        self.oracle.advance("table", self.wall_ms).result(10)
-
-    def expected(self, name: str, ts: int) -> Counter:
-        return Counter({row: n for row, n in [w for t, w in self.model[name] if t <= ts][-1].items() if n})
-
-    def read(self, name: str, ts: int, log: SegmentsLog | None = None) -> Counter:
-        """By somebody who holds nothing of it."""
-        scratch = self.path / uuid.uuid4().hex
-        scratch.mkdir()
-        relation = Relation(SPARK, name, KV, scratch)
-        reading = Feed("", self.oracle, self.views, SegmentReader(log or self.segments(), self.store))
-        try:
-            reading.catch_up(relation, self.items[name], ts)
-            return Counter({row: n for row, n in contents(relation, ts).items() if n})
-        finally:
-            relation.close()
-
-    def check(self, name: str) -> None:
-        """At every timestamp that may be read."""
-        since = self.oracle.state.since_of(name)
-        last = self.oracle.state.last_ts
-        for ts in {since, last, *(t for t, _ in self.model[name] if since <= t <= last)}:
-            assert self.read(name, ts) == self.expected(name, ts), (name, ts)
-
-    def close(self) -> None:
-        for each in self.opened:
-            each.close()
+from tests.storage.sealer_world import KV, NAMES, WAITS, Killed, World, sealed, vacuumed
 
 
 @pytest.fixture
@@ -227,12 +38,6 @@ def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[World]:
     found.create("u1")
     yield found
     found.close()
-
-
-def sealed(world: World, sealer: Sealer, name: str = "u1"):
-    world.passes(module.MOVE_EVERY_S)
-    sealer.look()
-    return sealer._segments.state.sealed(name)
 
 
 def test_what_is_old_and_much_is_sealed_and_the_topic_is_cut_later(world: World) -> None:
@@ -279,13 +84,6 @@ def test_history_that_is_kept_is_read_at_each_timestamp_and_sealed_later(world: 
     world.check("u1")
 
 
-def vacuumed(sealer: Sealer, *names: str, full: bool = False, timeout_s: float = 600.0) -> Won:
-    """As its thread does it for whoever waits."""
-    done = sealer.vacuum(Asked(names, full, timeout_s))
-    sealer._answer(sealer._asked.get_nowait())
-    return done.result(0)
-
-
 def test_what_is_named_twice_is_vacuumed_once(world: World) -> None:
     world.insert("u1", (1, 1, 1))
     world.passes(1)
@@ -309,7 +107,7 @@ def test_vacuum_seals_what_may_be_however_little_and_collects_what_nobody_holds(
     assert sealer._segments.state.sealed("u1").net == 4 and not sealer._segments.state.sealed("u2").files
     world.check("u1")
     monkeypatch.setattr(sealing, "FILE_ROWS", 10)
-    monkeypatch.setattr(module, "FILE_ROWS", 10)
+    monkeypatch.setattr(sealed_files, "FILE_ROWS", 10)
     world.insert("u1", *((k, 0, 1) for k in range(30)))
     world.passes(1)
     vacuumed(sealer, "u1")
@@ -413,7 +211,7 @@ def test_what_is_little_or_new_stays_on_its_topic(world: World) -> None:
 def test_what_cancels_out_goes(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """However often a row changes, what is kept of it is within twice what there is; also where that is many parts."""
     monkeypatch.setattr(sealing, "FILE_ROWS", 10)
-    monkeypatch.setattr(module, "FILE_ROWS", 10)
+    monkeypatch.setattr(sealed_files, "FILE_ROWS", 10)
     sealer = world.sealer(rows=5)
     world.insert("u1", *((k, 0, 1) for k in range(60)))
     for v in range(8):
@@ -446,8 +244,8 @@ class Counted(DirectoryStore):
 def test_what_cancels_out_goes_where_one_part_has_almost_all(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Columns that tell most rows apart may be of types that do not count for the parts."""
     monkeypatch.setattr(sealing, "FILE_ROWS", 10)
-    monkeypatch.setattr(module, "FILE_ROWS", 10)
-    monkeypatch.setattr(module, "parts", lambda table, _keys, _count: np.zeros(table.num_rows, np.int64))
+    monkeypatch.setattr(sealed_files, "FILE_ROWS", 10)
+    monkeypatch.setattr(rewriting, "parts", lambda table, _keys, _count: np.zeros(table.num_rows, np.int64))
     world.store = Counted(world.path / "store")
     sealer = world.sealer(rows=5)
     world.insert("u1", *((k, 0, 1) for k in range(30)))
@@ -499,7 +297,7 @@ def test_files_are_sorted_and_the_log_says_what_they_hold(world: World) -> None:
 def test_files_that_hold_one_key_are_kept_apart(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows that come in any order: what is looked for by key is in few files, however many there are."""
     monkeypatch.setattr(sealing, "FILE_ROWS", 10)
-    monkeypatch.setattr(module, "FILE_ROWS", 10)
+    monkeypatch.setattr(sealed_files, "FILE_ROWS", 10)
     monkeypatch.setattr(apart, "SAMPLED", 2)
     world.store = Counted(world.path / "store")
     world.store.left = 600
@@ -720,9 +518,9 @@ def test_cutting_many_topics_keeps_nothing_else_waiting(world: World, monkeypatc
 
     def slow(_bootstrap: str, upto, _timeout_s: float) -> None:
         asked.append(upto.topic)
-        world.clock.now += module.CUTTING_S + 1
+        world.clock.now += cutting.CUTTING_S + 1
 
-    monkeypatch.setattr(module.clients, "delete_below", slow)
+    monkeypatch.setattr(cutting.clients, "delete_below", slow)
     for n in range(1, 4):
         sealer.look()
         assert len(set(asked)) == len(asked) == n
@@ -759,7 +557,7 @@ def test_a_collection_that_cannot_be_sealed_keeps_no_other_from_it(
 ) -> None:
     """Whatever is the matter with it: here the directory for what is spread is full, which is not the store's."""
     monkeypatch.setattr(sealing, "FILE_ROWS", 10)
-    monkeypatch.setattr(module, "FILE_ROWS", 10)
+    monkeypatch.setattr(sealed_files, "FILE_ROWS", 10)
     world.create("u2")
     world.insert("u1", *((k, 0, 1) for k in range(30)))
     sealer = world.sealer(rows=5)
@@ -772,183 +570,11 @@ def test_a_collection_that_cannot_be_sealed_keeps_no_other_from_it(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(module.tempfile, "TemporaryDirectory", full)
+        patched.setattr(rewriting.tempfile, "TemporaryDirectory", full)
         assert sealed(world, sealer, "u2").net == 8
-        assert sealer.status()["failing"] .keys() == {"u1"}
+        assert sealer.status()["failing"].keys() == {"u1"}
     world.passes(module.AFTER_FAILURE_S)
     found = sealed(world, sealer)
     assert found.net == 30 and found.changes <= 2 * 30 + 5
     world.check("u1")
     world.check("u2")
-
-
-class Dying(DirectoryStore):
-    """Ends the process before or after it did what it was asked for the ``n``-th time."""
-
-    def __init__(self, root: Path, after: int, did: bool) -> None:
-        super().__init__(root)
-        self.after, self.did = after, did
-
-    def _step(self, do) -> None:
-        self.after -= 1
-        if self.after == 0 and not self.did:
-            raise Killed
-        do()
-        if self.after == 0:
-            raise Killed
-
-    def write(self, path: str, data: bytes) -> None:
-        self._step(lambda: super(Dying, self).write(path, data))
-
-    def delete(self, path: str) -> None:
-        self._step(lambda: super(Dying, self).delete(path))
-
-
-def killed_at(exchange, before: bool):
-    """Ends the process before the log has the exchange, or before anybody was told."""
-
-    def killed(each):
-        if not before:
-            exchange(each).result(10)
-        raise Killed
-
-    return killed
-
-
-def live(world: World, monkeypatch: pytest.MonkeyPatch, seed: int) -> int:
-    """Random rows, seals, merges, cuts and collections, with a kill at each step of the store and of the log, read by
-    readers that know nothing; how often it was killed.  Every other seed has topics of three partitions."""
-    rng, asking = random.Random(seed), random.Random(seed)
-    world.topics.partitions = (1, 3)[seed % 2]
-    monkeypatch.setattr(sealing, "FILE_ROWS", 12)
-    monkeypatch.setattr(module, "FILE_ROWS", 12)
-    monkeypatch.setattr(apart, "CROWD", 1 + seed % 3)
-    world.create("u2")
-    if seed % 3:
-        world.cluster("u2", *(("v",), ("k", "v"))[seed % 2])
-    sealer = world.sealer(rows=rng.randint(2, 8))
-    kills = 0
-    for step in range(40):
-        name = rng.choice(("u1", "u2"))
-        there = sorted(world.model[name][-1][1].elements())
-        changes = Counter()
-        for _ in range(rng.randint(1, 9)):
-            if there and rng.random() < 0.5:
-                changes[rng.choice(there)] = -1
-            else:
-                changes[rng.randrange(4), rng.randrange(3)] = 1
-        world.insert(name, *((*row, n) for row, n in changes.items()), garbage=rng.random() < 0.1)
-        if step % 10 == 5:
-            world.keep("u2", rng.choice((0, 50, WAITS.grace_s + 10)))
-        if step % 15 == 3:
-            world.write_late(name, 9, step)
-        elif step % 15 == 12:
-            world.commit_late()
-        world.passes(rng.choice((0, 1, module.MOVE_EVERY_S, WAITS.grace_s, WAITS.orphaned_s)))
-        if rng.random() < 0.4:
-            sealer._store = Dying(world.path / "store", rng.randint(1, 6), rng.random() < 0.5)
-        if rng.random() < 0.2:
-            sealer._segments.exchange = killed_at(sealer._segments.exchange, rng.random() < 0.5)
-        try:
-            if asking.random() < 0.3:
-                vacuumed(sealer, *asking.sample(("u1", "u2"), asking.randint(0, 2)), full=asking.random() < 0.5)
-            sealer.look()
-        except Killed:
-            kills += 1
-        sealer = world.sealer(rows=rng.randint(2, 8)) if rng.random() < 0.5 else sealer
-        sealer._store = world.store
-        sealer._segments.__dict__.pop("exchange", None)
-        if step % 4 == 0:
-            world.check("u1")
-            world.check("u2")
-    world.check("u1")
-    world.check("u2")
-    assert sum(world.topics.starts.values()) and sealer._segments.state.stats.admitted > 10
-    return kills
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_whatever_is_killed_nothing_is_lost_or_doubled(
-    world: World, monkeypatch: pytest.MonkeyPatch, seed: int
-) -> None:
-    assert live(world, monkeypatch, seed) >= 3
-
-
-WRITE, EXCHANGE, PIECES = Sealer._write, Sealer._exchange, Sealer._until_stopped
-
-
-def says_first(self: Sealer, name, columns, tables, key):
-    """The log says that files hold rows, and then they are written."""
-    store, later = self._store, []
-    self._store = SimpleNamespace(write=lambda *file: later.append(file), read=store.read, delete=lambda _path: None)
-    try:
-        added = WRITE(self, name, columns, tables, key)
-    finally:
-        self._store = store
-    self._later = later
-    return added
-
-
-def writes_then(self: Sealer, exchange) -> None:
-    EXCHANGE(self, exchange)
-    for file in self.__dict__.pop("_later", ()):
-        self._store.write(*file)
-
-
-def seals_what_is_new(self: Sealer, found) -> list:
-    return sealing.old(found.bound, found.sealed, 1 << 60)
-
-
-def keeps_insertions(changes: pa.Table) -> pa.Table:
-    merged = CONSOLIDATE(changes)
-    return merged.filter(pc.greater(merged.column(DIFF), 0))
-
-
-def forgets_the_last_piece(self: Sealer, tables):
-    found = list(PIECES(self, tables))
-    yield from found[:-1] or found
-
-
-def cuts_all(bound, _sealed, partition, _gaps) -> int:
-    return bound.coverage[partition][-1][1]
-
-
-def cuts_gaps(bound, sealed, partition, _gaps) -> int:
-    return CUT_BELOW(bound, sealed, partition, True)
-
-
-def cuts_as_the_first(bound, sealed, topic, gaps) -> dict[int, int]:
-    """Of every partition."""
-    return dict.fromkeys(CUTS(bound, sealed, topic, gaps), CUT_BELOW(bound, sealed, (topic, 0), gaps))
-
-
-CUT_BELOW, CUTS, CONSOLIDATE = sealing.cut_below, sealing.cuts, module.consolidate
-
-BUGS = {
-    "a file is visible before it is durable": [(Sealer, "_write", says_first), (Sealer, "_exchange", writes_then)],
-    "what is new is sealed": [(Sealer, "_ready", seals_what_is_new)],
-    "a seal forgets a run": [(Sealer, "_until_stopped", forgets_the_last_piece)],
-    "a merge forgets what takes rows away": [(module, "consolidate", keeps_insertions)],
-    "a topic is cut above what is in files": [(sealing, "cut_below", cuts_all)],
-    "a gap is cut though its writer lives": [(sealing, "cut_below", cuts_gaps)],
-    "all partitions are cut where the first may be": [(sealing, "cuts", cuts_as_the_first)],
-    "what is sealed is read from its topic, too": [(feed, "unsealed", lambda runs, _sealed: runs)],
-}
-
-
-@pytest.mark.parametrize("bug", BUGS)
-def test_a_planted_bug_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, bug: str) -> None:
-    """By the worlds above, in one of the first of them."""
-    for owner, name, wrong in BUGS[bug]:
-        monkeypatch.setattr(owner, name, wrong)
-    for seed in range(6):
-        (tmp_path / str(seed)).mkdir()
-        world = World(monkeypatch, tmp_path / str(seed))
-        world.create("u1")
-        try:
-            live(world, monkeypatch, seed)
-        except (AssertionError, TidemarkError):
-            return
-        finally:
-            world.close()
-    pytest.fail("nobody noticed")

@@ -1,0 +1,89 @@
+"""Topics cut below what is in files, once everybody had time to hear of that.
+
+Promises: nothing is cut before :func:`controllers.storage.sealing.cuts` says that nobody needs it, and a grace after
+that; a topic that cannot be cut is planned again, and keeps no other waiting.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from confluent_kafka import TopicPartition
+
+from catalog_log.image import Image
+from catalog_log.objects import Item, MaterializedView, Source
+from controllers.storage import sealing
+from journal import clients
+from journal.errors import TidemarkError
+from journal.names import TopicNames
+from oracle.bindings import NOTHING
+from oracle.state import OracleState
+from oracle.views import ViewsState
+from segments.fold import SegmentsState
+
+log = logging.getLogger(__name__)
+
+CUT_TIMEOUT_S = 10.0
+CUTTING_S = 5.0
+"""Of a look: after a start all partitions are cut once more, 26 ms each, and of twenty thousand that would be nine
+minutes in which nothing is sealed.  (One that does not answer takes :data:`CUT_TIMEOUT_S`.)"""
+
+
+class Cuts:
+    """For one thread."""
+
+    def __init__(self, bootstrap: str, names: TopicNames, grace_s: float, clock: Callable[[], float]) -> None:
+        """``grace_s``: what is in files stays on its topic for so long; ``clock`` in seconds."""
+        self._bootstrap = bootstrap
+        self._names = names
+        self._grace_s = grace_s
+        self._clock = clock
+        self._planned: dict[tuple[str, int], tuple[float, int]] = {}
+        """Partitions of collections' topics to be cut: when, and below which offset."""
+        self._cut: dict[tuple[str, int], int] = {}
+        self.count = 0
+        """Partitions that were cut by this process."""
+
+    def plan(self, image: Image, oracle: OracleState, views: ViewsState, segments: SegmentsState) -> None:
+        """Topics that may be cut, from when on."""
+        self._planned = {place: cut for place, cut in self._planned.items() if place[0] in segments.collections}
+        self._cut = {place: cut for place, cut in self._cut.items() if place[0] in segments.collections}
+        for name, sealed in segments.collections.items():
+            item = image.item(name)
+            if item is None or is_of_the_user(item):
+                continue
+            if isinstance(item, MaterializedView):
+                bound = views.views[name].bound if name in views.views else NOTHING
+            else:
+                bound = oracle.bound.get(name, NOTHING)
+            found = sealing.cuts(bound, sealed, self._names.data(name), isinstance(item, MaterializedView))
+            for place, below in (((name, partition), below) for partition, below in found.items()):
+                if below > self._cut.get(place, 0) and place not in self._planned:
+                    self._planned[place] = self._clock() + self._grace_s, below
+
+    def make(self, stopped: Callable[[], bool]) -> None:
+        """Make those that are due, for :data:`CUTTING_S` at most: the rest is due at the next look."""
+        until = self._clock() + CUTTING_S
+        for place, (when, below) in list(self._planned.items()):
+            if stopped() or self._clock() > until:
+                return
+            if when > self._clock():
+                continue
+            del self._planned[place]
+            name, partition = place
+            told = {"collection": name, "partition": partition}
+            upto = TopicPartition(self._names.data(name), partition, below)
+            try:
+                clients.delete_below(self._bootstrap, upto, CUT_TIMEOUT_S)
+            except TidemarkError as error:  # planned again at the next look
+                log.warning("a topic was not cut", extra={**told, "reason": error.message, "detail": error.detail})
+                continue
+            self._cut[place] = below
+            self.count += 1
+            log.info("cut", extra={**told, "below": below})
+
+
+def is_of_the_user(item: Item) -> bool:
+    """Whether its rows are on a topic that is not ours."""
+    return isinstance(item, Source) and item.in_place

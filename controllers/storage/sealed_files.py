@@ -1,0 +1,106 @@
+"""A sealer's files: read, written so that each is durable before anybody is told of it, and removed.
+
+Promises: on failure none of the files that were begun is left, as far as the store can be reached; what it cannot
+remove it says, and it is swept later (:mod:`controllers.storage.sealer`).  In memory is one file at a time.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from collection.columns import DIFF, Columns
+from controllers.changes import canonical, consolidate, only_insertions
+from controllers.storage.sealing import FILE_BYTES, FILE_ROWS
+from journal.errors import TidemarkError
+from segments.model import Segment, new_path
+from segments.parquet import chunks, encode, in_order
+from segments.statistics import bounded, measured, packed
+from segments.store import Store
+
+log = logging.getLogger(__name__)
+
+
+class SealedFiles:
+    """Of one store.  Reads from any thread, all else from one."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.written = 0
+        """Files, by this process; so are their bytes."""
+        self.written_bytes = 0
+
+    def read(self, files: Iterable[Segment], columns: Columns) -> Iterator[pa.Table]:
+        """All changes of ``files``, a piece at a time.  Raises ``Gone`` where one was removed since."""
+        for each in files:
+            yield from chunks(each, self.store.read(each.path), columns)
+
+    def write(
+        self, name: str, number: int, columns: Columns, tables: Iterable[pa.Table], key: Sequence[int], measures: bool
+    ) -> list[Segment]:
+        """Files of all changes of collection ``name``, each sorted by ``key`` and durable.
+
+        ``number``: the offset in the log that nobody adds them below; ``measures``: whether the log may say which
+        values they hold.
+        """
+        added: list[Segment] = []
+        pieces: list[pa.Table] = []
+        try:
+            for table in tables:
+                for start in range(0, table.num_rows, FILE_ROWS):
+                    pieces.append(by_place(table.slice(start, FILE_ROWS)))
+                    if sum(p.num_rows for p in pieces) >= FILE_ROWS or sum(p.nbytes for p in pieces) >= FILE_BYTES:
+                        added += self._write_one(name, number, columns, key, pieces, measures)
+                        pieces = []
+            added += self._write_one(name, number, columns, key, pieces, measures)
+        except BaseException:
+            self.delete(added)
+            raise
+        return bounded(added)
+
+    def _write_one(
+        self, name: str, number: int, columns: Columns, key: Sequence[int], pieces: Sequence[pa.Table], measures: bool
+    ) -> Iterator[Segment]:
+        """A file of ``pieces``, or none where they cancel out."""
+        if not pieces:
+            return
+        changes = canonical(pa.concat_tables(pieces))
+        if not (plain := only_insertions(changes)):
+            changes = consolidate(changes)
+            plain = only_insertions(changes)
+        if not changes.num_rows:
+            return
+        changes = in_order(columns, changes, key)
+        statistics = packed(measured(columns, changes)) if measures else b""
+        data = encode(columns, changes)
+        path = new_path(name, number, uuid.uuid4().hex)
+        self.store.write(path, data)
+        self.written += 1
+        self.written_bytes += len(data)
+        net = pc.sum(changes.column(DIFF)).as_py()
+        yield Segment(path, len(data), changes.nbytes, changes.num_rows, net, plain, zlib.crc32(data), statistics)
+
+    def delete(self, files: Iterable[Segment]) -> None:
+        """Files that nobody has and nobody will have; what cannot be removed now is swept."""
+        for each in files:
+            self.remove(each.path)
+
+    def remove(self, path: str) -> bool:
+        """Remove a file; whether it is gone.  One that cannot be removed keeps no other there."""
+        try:
+            self.store.delete(path)
+        except TidemarkError as error:
+            log.warning("a file was left behind", extra={"reason": error.message, "detail": error.detail})
+            return False
+        return True
+
+
+def by_place(table: pa.Table) -> pa.Table:
+    """With columns called by their places, and the diffs: two columns may be called alike."""
+    names = [f"c{n}" for n in range(table.num_columns - 1)]
+    return table.rename_columns([*names, DIFF])
