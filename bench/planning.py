@@ -1,9 +1,10 @@
 """What long statements cost: those who send them, and everybody else.
 
 What 5,000 terms and 3,000 rows of literals take to be read and planned is asked by Parse, which does that and nothing
-else, and held against a Parse of ``SELECT 1``.  The worst of a session's ``SELECT 1`` while another session has a
-hostile statement planned is held against its worst while nobody does; an INSERT of 2,000 rows against a round trip to
-Kafka.
+else, and held against a Parse of ``SELECT 1``; likewise a join of ten tables.  The worst of a
+session's ``SELECT 1`` while another session has a hostile statement planned is held against its worst while nobody
+does; an INSERT of 2,000 rows against a round trip to Kafka; one whose row is written in it against one whose row comes
+beside it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,11 @@ READ_S = 8.0
 BESIDE = "SELECT 1 beside a hostile planner, worst"
 LITERALS = "INSERT of 2,000 rows of literals, p50"
 PARAMETERS = "INSERT of 2,000 rows of cast parameters, p50"
+ONE = "INSERT of one row of literals, p50"
+ONES = 300
 PARSES = 5
+JOINED = 10
+JOIN = "a ten-way join, planned"
 
 TERMS, PAIRS, CONSTANT_ROWS, SIGNS = 5_000, 2_500, 3_000, 1_000
 
@@ -58,6 +63,15 @@ def long(schema: str) -> dict[str, str]:
     }  # fmt: skip
 
 
+def join(schema: str, n: int) -> str:
+    """Of ten tables, with a group and an order; each ``n`` has names of its own, so no other's plan will do."""
+    joins = " ".join(f"JOIN {schema}.j{i} ON j{i}.k = j{i - 1}.a" for i in range(1, JOINED))
+    return (
+        f"SELECT j0.k AS k{n}, j0.v, sum(j{JOINED - 1}.n) AS s{n} FROM {schema}.j0 {joins}"
+        f" WHERE j3.v = 'x' AND j5.n > {n} GROUP BY j0.k, j0.v ORDER BY s{n}"
+    )
+
+
 def hostile(schema: str) -> list[str]:
     """Statements that take long to plan or to refuse, none of which is run by Spark: their tables are nowhere."""
     return [
@@ -73,7 +87,7 @@ def figures(bootstrap: str, dsn: str, wanted: Callable[[str], bool] = lambda _na
     """On a running stack; what is made is dropped again."""
     schema = f"bench_{uuid.uuid4().hex[:8]}"
     planned = {name: text for name, text in long(schema).items() if wanted(name)}
-    names = [name for name in (BESIDE, LITERALS, PARAMETERS) if wanted(name)]
+    names = [name for name in (BESIDE, LITERALS, PARAMETERS, ONE, JOIN) if wanted(name)]
     if not names and not planned:
         return []
     raw = RawRoundTrip(bootstrap)
@@ -88,14 +102,28 @@ def figures(bootstrap: str, dsn: str, wanted: Callable[[str], bool] = lambda _na
                 for name, insert in ((LITERALS, _literals), (PARAMETERS, _parameters)):
                     if name in names:
                         found.append(_inserted(name, insert(schema), connection, raw))
-                return found + [_parsed(name, text, connection) for name, text in planned.items()]
+                if ONE in names:
+                    found.append(_one(schema, connection))
+                if JOIN in names:
+                    found.append(_joined(schema, connection))
+                # A text that was planned before is known: each says something else behind its last word.
+                return found + [
+                    _parsed(name, [f"{text} LIMIT {n + 1}" for n in range(PARSES)], connection)
+                    for name, text in planned.items()
+                ]
             finally:
                 connection.execute(f"DROP SCHEMA {schema} CASCADE")
     finally:
         raw.close()
 
 
-def _parsed(name: str, text: str, connection: psycopg.Connection) -> Figure:
+def _joined(schema: str, connection: psycopg.Connection) -> Figure:
+    for n in range(JOINED):
+        connection.execute(f"CREATE TABLE {schema}.j{n} (k int NOT NULL, a int, v text, n numeric(10,2))")
+    return _parsed(JOIN, [join(schema, n) for n in range(3 * PARSES)], connection, "≤ 20 ms")
+
+
+def _parsed(name: str, texts: list[str], connection: psycopg.Connection, aim: str = "≤ 200 ms") -> Figure:
     """The best of several: what it takes, not what else the machine does."""
 
     def took_ms(statement: str) -> float:
@@ -106,11 +134,10 @@ def _parsed(name: str, text: str, connection: psycopg.Connection) -> Figure:
             raise RuntimeError(f"{name}: {result.get_error_message()}")
         return found
 
-    # A text that was planned before is known: each says something else behind its last word.
-    ours = [took_ms(f"{text} LIMIT {n + 1}") for n in range(PARSES)]
+    ours = [took_ms(text) for text in texts]
     limit = [took_ms("SELECT 1") for _ in range(PARSES)]
     note = f"worst {max(ours):.3g} ms"
-    return Figure(name, min(ours), min(limit), "a Parse of SELECT 1", "ms", "less", PARSES, note, "≤ 200 ms")
+    return Figure(name, min(ours), min(limit), "a Parse of SELECT 1", "ms", "less", len(texts), note, aim)
 
 
 def _beside(dsn: str, schema: str, connection: psycopg.Connection) -> Figure:
@@ -172,6 +199,32 @@ def _parameters(schema: str) -> Callable[[psycopg.Connection, int], None]:
         connection.execute(text, values)
 
     return insert
+
+
+def _one(schema: str, connection: psycopg.Connection) -> Figure:
+    """Both in the extended protocol, unnamed, so that each is parsed and described anew."""
+    numbers = iter(range(10**9))
+    insert = f"INSERT INTO {schema}.t (k, a, v, n) VALUES "
+
+    def literals() -> float:
+        n = next(numbers)
+        return took(f"{insert}({n}, {n}, 'v{n}', {n % 100}.25)", [])
+
+    def parameters() -> float:
+        n = next(numbers)
+        return took(f"{insert}($1, $2, $3, $4)", [b"%d" % n, b"%d" % n, b"v%d" % n, b"%d.25" % (n % 100)])
+
+    def took(text: str, values: list[bytes]) -> float:
+        begun = time.perf_counter()
+        result = connection.pgconn.exec_params(text.encode(), values)
+        found = time.perf_counter() - begun
+        if result.status != psycopg.pq.ExecStatus.COMMAND_OK:
+            raise RuntimeError(f"{text}: {result.get_error_message()}")
+        return found
+
+    ours, limit = interleaved_ms(literals, parameters, ONES, warmup=20)
+    note = f"p99 {percentile(ours, 0.99):.3g} ms"
+    return Figure(ONE, p50(ours), p50(limit), "the same row as parameters", "ms", "less", ONES, note, "ratio ≤ 1.1")
 
 
 def _inserted(

@@ -46,9 +46,12 @@ class Plans:
 
     async def _as_skeleton(self, sql: str) -> Statement | None:
         """``sql`` as a skeleton and its values; ``None`` where it has none, or where the parser refuses it (it is
-        parsed as it stands then, which says why)."""
+        parsed as it stands then, which says why).
+
+        Of a text that takes long to plan it is the second of its skeleton that is planned both ways, not the first:
+        most of what is sent once would otherwise pay twice for nothing."""
         skeleton = self.cache.skeleton_of(sql)
-        if skeleton is None:
+        if skeleton is None or len(sql) > ON_LOOP_CHARS_MAX and not self.cache.meets(skeleton):
             return None
         try:
             of = await self._as_written(skeleton.text, skeleton.param_oids)
@@ -105,7 +108,7 @@ class Plans:
     async def _plan_by_skeleton(self, statement: Statement, image: Image, session: SessionState) -> Planned | None:
         """The plan of the statement's skeleton with its values; ``None`` where its text must be planned as it is.
 
-        The first text of a skeleton is planned both ways, which tells whether the skeleton serves."""
+        The first text that comes so far is planned both ways, which tells whether the skeleton serves."""
         names = names_of(session)
         if not self.cache.may_serve(statement, names, image):
             return None

@@ -127,6 +127,9 @@ class PlanCache:
     def __post_init__(self) -> None:
         self._plans: OrderedDict[Key, tuple[Statement, Planned]] = OrderedDict()
         self._unfit: OrderedDict[Key, int | None] = OrderedDict()
+        self._met: OrderedDict[int, None] = OrderedDict()
+        """Skeletons of which a text was planned as it is written, by their hashes: of two that share one the second is
+        planned by its skeleton one text too soon, and that is all."""
         self._chars = 0
         # A parsed statement lives as long as a plan here or somebody's prepared statement holds it.
         self._parsed: WeakValueDictionary[tuple[str, tuple[int, ...]], Statement] = WeakValueDictionary()
@@ -157,6 +160,16 @@ class PlanCache:
     def skeleton_of(self, text: str) -> Skeleton | None:
         """The skeleton of ``text``, where it has one and plans are kept at all."""
         return skeleton_of(text) if self.plans_max else None
+
+    def meets(self, skeleton: Skeleton) -> bool:
+        """Whether another text of ``skeleton`` was there before; from now on there was."""
+        key = hash((skeleton.text, skeleton.param_oids))
+        known = key in self._met
+        self._met[key] = None
+        self._met.move_to_end(key)
+        while len(self._met) > self.plans_max:
+            self._met.popitem(last=False)
+        return known
 
     def may_serve(self, statement: Statement, names: Names, image: ImageLike) -> bool:
         """Whether nothing is known against planning ``statement``, which has a skeleton, by that."""

@@ -7,6 +7,7 @@ import random
 
 import pytest
 
+from adapter.execute.planning import ON_LOOP_CHARS_MAX
 from adapter.state.session_state import SessionState
 from journal.errors import TidemarkError
 from sql.statements.plan_cache import PlanCache
@@ -89,5 +90,28 @@ def test_the_cache_is_shared_by_sessions_and_shows_how_it_does():
                 await adapter.sql("select x from t", session=session)
             ((shown,),) = await adapter.sql("show plan_cache")
             assert shown.startswith("plans 1 of 2000, characters 15 of 200000; hits 3 carried 0 misses 1 ")
+
+    asyncio.run(story())
+
+
+def test_a_long_text_that_is_sent_once_is_planned_once_and_its_kind_by_their_skeleton():
+    async def story():
+        async with World().adapter() as a:
+            await a.sql("create table t (x int, y text)")
+
+            def text(value: int) -> str:
+                return f"select x, y, {', '.join(['x + 1'] * 40)} from t where x = {value}"
+
+            cache = a.executor.plans.cache
+            found = []
+            for value in range(4):
+                before = cache.statistics.misses
+                await a.sql(text(value))
+                found.append(cache.statistics.misses - before)
+            assert len(text(0)) > ON_LOOP_CHARS_MAX and found == [1, 2, 0, 0]
+            before = cache.statistics.misses
+            for value in range(3):
+                await a.sql(f"select x from t where x = {value}")
+            assert cache.statistics.misses - before == 2
 
     asyncio.run(story())
