@@ -312,19 +312,6 @@ def only(node: exp.Expression, allowed: Collection[str]) -> bool:
     return all(not value for key, value in node.args.items() if key not in allowed)
 
 
-_NAMES = (exp.Identifier, exp.DataType, exp.DataTypeParam)
-
-
-def says_only(tree: exp.Expression, known: Mapping[type[exp.Expression], Collection[str]]) -> bool:
-    """Whether ``tree`` is made of ``known`` nodes alone, with nothing said of one but what is known of its kind.
-
-    Names and types are not looked into.
-    """
-    return all(
-        isinstance(node, _NAMES) or (type(node) in known and only(node, known[type(node)])) for node in tree.walk()
-    )
-
-
 def rounded(value: object, sql_type: SqlType) -> object:
     """``value`` as a cast to ``sql_type`` leaves it: a numeric with the digits behind the point that it has room for.
 

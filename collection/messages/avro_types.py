@@ -74,11 +74,6 @@ def _field(name: str, tree: Tree) -> Field | str:
     return Field(name, kind, nullable, convert, unit)
 
 
-def as_jsonb(tree: Tree) -> Convert:
-    """Any value of ``tree`` as ``jsonb``.  Raises ``BadSchema``."""
-    return _jsonb(_without_null(tree)[1])
-
-
 def _without_null(tree: Tree) -> tuple[bool, Tree]:
     if not isinstance(tree, list):
         if tree["type"] == "null":

@@ -356,8 +356,3 @@ def _parameters(trees: abc.Sequence[exp.Expression]) -> range:
 
 def _makes_rows(output: exp.Expression) -> bool:
     return any(isinstance(each, exp.Anonymous) and each.this == "EXPLODE" for each in output.walk())
-
-
-def stored_types(change: TableChange) -> list[SqlType]:
-    """The types of the values of rows that go."""
-    return [parse_type(column.type).plain for column in change.stored]
