@@ -25,6 +25,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("rundir", nargs="?", type=Path, metavar="RUNDIR", help="judge this recorded run again")
     parser.add_argument("--quick", action="store_true", help="layer 1 for some seconds and layer 2 for two minutes")
     parser.add_argument("--layer", type=int, choices=(1, 2, 3), help="this layer alone")
+    parser.add_argument("--exam", type=int, nargs="?", const=100_000, metavar="N",
+                        help="the internal-consistency exam alone: N transfers (default 100,000), every version of "
+                             "views over them, under kills")  # fmt: skip
     parser.add_argument("--minutes", type=float, metavar="M", help="how long layers 2 and 3 run")
     parser.add_argument("--operations", type=int, metavar="N",
                         help="layers 2 and 3: at least so many, within twice the time; layer 1: steps")  # fmt: skip

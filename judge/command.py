@@ -243,9 +243,27 @@ def needed_words(needed: dict[str, Any]) -> str:
             + (f": {faults}" + (f" and {more} more" if more > 0 else "") if faults else ""))  # fmt: skip
 
 
+def sit_exam(arguments: argparse.Namespace, out: Console) -> int:
+    """The internal-consistency exam (:mod:`judge.exam`), which records nothing."""
+    others = ("rundir", "quick", "layer", "minutes", "operations", "workload", "partitions", "bug", "out")
+    if given := [name for name in others if getattr(arguments, name)]:
+        raise InvalidUsage(f"--exam takes no {given[0]}", hint="it takes --seed and --fault none")
+    if arguments.exam < 1 or _words(arguments.fault) not in ((), ("none",)):
+        raise InvalidUsage("the exam needs a transfer at least, and has one kind of faults", hint="--fault none")
+    from judge.exam.command import run as sit
+
+    seed = secrets.randbits(32) if arguments.seed is None else arguments.seed
+    told = sit(arguments.exam, seed, not arguments.fault, out)
+    if arguments.json:
+        print_json(told)
+    return OK if told["ok"] else FAILED
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Exit codes as ``cli/judge_command.py`` tells them."""
     out = console(arguments.json)
+    if arguments.exam is not None:
+        return sit_exam(arguments, out)
     if arguments.rundir is not None:
         results = [judge_one(arguments.rundir, out)]
     else:

@@ -238,6 +238,8 @@ class Core:
         self._worked = False
         self._suspect_next = False
         """Whether all others were just brought to a timestamp at which a suspect is to have its turn."""
+        self._together = False
+        """Whether all steps of the tick go to one timestamp: they are few."""
 
     def handle(self, event: Event) -> list[Effect]:
         """What is to be done because of ``event``.  Raises ``InvalidUsage`` and ``Rejected`` for a peek that is not
@@ -272,7 +274,7 @@ class Core:
                 return []
             case Begun(ts, known, held):
                 self._due, self.busy = False, True
-                self._worked = self._suspect_next = False
+                self._worked = self._suspect_next = self._together = False
                 self._ts = DataTs(min(ts, self._reachable(known)))
                 return [self._next(known, held)]
             case Stepped(known, held):
@@ -373,6 +375,27 @@ class Core:
                 found.append(view_id)
         return found
 
+    def _newest(self, known: Known, needing: Sequence[str], readers: Sequence[str]) -> DataTs:
+        """The timestamp to bring ``needing`` and their ``readers`` to: that of the newest change of what they read, not
+        a later one of the tick.  Nothing else is there then, and views that read the same change at the same
+        timestamps, whenever each of them comes to it.
+
+        It is the tick's where a view is new, where the newest change is later than that, and where somebody could not
+        go back so far.
+        """
+        frontiers, ts = known.frontiers, self._ts
+        newest = max(frontiers.oracle.since, frontiers.views.since)
+        for view_id in needing:
+            changes = [frontiers.last_change(i) or 0 for i in known.ours[view_id].inputs]
+            if not frontiers.views.view(view_id).upper or not changes or max(changes) > ts:
+                return ts
+            newest = max(newest, *changes)
+        for view_id in readers:
+            newest = max(newest, frontiers.views.view(view_id).upper)
+            firsts = [frontiers.exact(i)[0] for i in known.ours[view_id].inputs if frontiers.inputs_of(i) is not None]
+            newest = max([newest, *(first for first in firsts if first <= ts)])
+        return DataTs(min(ts, newest))
+
     def _left(self, known: Known) -> Collection[str]:
         """Views that ticks leave alone: what is at work beside them, what waits for that, and all that read them."""
         if self._beside is None:
@@ -392,10 +415,11 @@ class Core:
         """What comes after the step that was told last."""
         if not self._step.more:
             return self._rest()
-        if not self._suspect_next:
+        if not (self._suspect_next or self._together):
             # What was written meanwhile does not wait for all that is still to come; only for one suspect, who would
-            # wait for ever otherwise, since what it reads must be where it goes to itself.
-            self._ts = max(self._ts, self._reachable(known))
+            # wait for ever otherwise, since what it reads must be where it goes to itself; and for a few views, which
+            # then say the same of what they read at every timestamp, also to who reads them one by one.
+            self._ts = DataTs(max(self._ts, self._reachable(known)))
         return self._next(known, held)
 
     def _rest(self) -> Rest:
@@ -404,15 +428,20 @@ class Core:
 
     def _next(self, known: Known, held: Held) -> Step | Rest:
         """The views that can be taken together, or one that may end the process; ``Rest`` if there are none."""
-        objects, ts = known.catalog.objects, self._ts
-        needing = self._needing(known, ts)
+        objects = known.catalog.objects
+        needing = self._needing(known, self._ts)
+        readers = _with_readers(known, needing)
+        if not (self._suspect_next or self._together):
+            self._ts = self._newest(known, needing, readers)
+        ts = self._ts
         left = self._left(known)
-        todo = [v for v in self._ready(known, _with_readers(known, needing)) if v not in left]
+        todo = [v for v in self._ready(known, readers) if v not in left]
         if not todo:
             return self._rest()
         inputs = {v: objects[v].inputs for v in todo}
         awaited = self._queue.awaited()
         there = {*held.views, *held.errors}
+        self._together = self._together or sum(v not in there for v in todo) <= INSTALL_MAX
         self._suspect_next = False
         large = [
             v for v in todo

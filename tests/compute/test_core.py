@@ -302,6 +302,51 @@ def test_a_suspect_has_its_turn_though_rows_never_stop_coming() -> None:
     assert steps[1].ts == steps[0].ts, "it goes where all others are"
 
 
+def test_views_go_to_the_newest_change_of_what_they_read_and_not_to_the_end_of_time() -> None:
+    world = World()
+    world.tick()
+    world.write("a")
+    changed = world.log.state.last_ts
+    world.wait(5)
+    assert [step.ts for step in world.tick()] == [changed]
+    assert world.known.frontiers.exact("v") == (changed, changed + 5)
+    world.write("b")
+    world.write("a")
+    assert [step.ts for step in world.tick(world.log.state.last_ts - 1)] == [world.log.state.last_ts - 1], (
+        "nobody knows what changed last before the newest change"
+    )
+    world.wait(3)
+    assert [step.ts for step in world.tick()] == [world.log.state.last_ts - 3]
+    assert world.ticks() == []
+
+
+def test_a_view_that_could_not_go_back_so_far_keeps_the_others_where_it_is() -> None:
+    world = World("a", "b", "v", "x")
+    world.tick()
+    world.write("a")
+    world.wait(4)
+    world.change("a", "b", "v", "w", "x")  # a new one
+    assert [step.ts for step in world.tick()] == [world.log.state.last_ts]
+    world.wait(2)
+    world.write("b")
+    world.wait(2)
+    assert [step.ts for step in world.tick()] == [world.log.state.last_ts - 2]
+
+
+def test_a_few_suspects_come_to_one_timestamp_with_all_others_though_rows_never_stop_coming() -> None:
+    """Who reads views one by one, as a sink does, compares what they say at a timestamp."""
+    world = World()
+    world.work.suspected = {"v", "w", "x"}
+    told, steps = world.begin(), []
+    while isinstance(told, Step):
+        steps.append(told)
+        world.write("a")
+        world.work.suspected -= {*told.views}
+        told = world.done(told)
+    assert len(steps) > 2 and len({step.ts for step in steps}) == 1
+    assert {v for step in steps for v in step.views} == {"v", "w", "x", "y"}
+
+
 def test_a_large_view_is_made_beside_the_ticks_which_go_on_without_it_and_its_readers() -> None:
     world = World()
     world.large = {"v"}
