@@ -36,7 +36,7 @@ from sql.typing.assign import assign
 from trees.budget import bounded
 from trees.errors import syntax, unsupported
 from trees.nodes import position
-from values.types import SqlType, parse_type
+from values.types import SqlType
 
 NUMBER = "?number"
 """What the numbers of a table's rows are called in the query; with as many ``?`` before it as no column of the table
