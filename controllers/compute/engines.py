@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -35,8 +35,11 @@ class Engines:
     def in_process(self, query: Small, types: Sequence[SqlType], tables: Mapping[str, pa.Table]) -> pa.Table:
         return self.process.rows(query, types, tables)
 
-    def on_spark(self, query: exp.Expression, large: bool, outlet: Outlet | None = None) -> pa.Table:
-        return answered(self.spark, query, large, outlet)
+    def on_spark(
+        self, query: exp.Expression, large: bool, outlet: Outlet | None = None,
+        before: Iterable[Iterable[exp.Expression]] = (),
+    ) -> pa.Table:  # fmt: skip
+        return answered(self.spark, query, large, outlet, before)
 
     def show(self, table: pa.Table, types: Sequence[SqlType]) -> str:
         view = own_name(f"rows_{next(_serial)}")

@@ -366,7 +366,9 @@ class PeekDesk:
                     i: self._rows(sources, each, as_of, sought.get(i, ()), peek, i, reads)
                     for i, each in relations.items()
                 }
-                return answered(self._spark, query.on_spark(rows), sources.large)
+                return answered(
+                    self._spark, query.on_spark(rows), sources.large, before=query.asked_before(rows)
+                )
         except Exception as error:
             found = of_spark(error)
             if found is None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
@@ -24,7 +24,7 @@ from pyspark.sql import SparkSession
 from sqlglot import exp
 
 from controllers.compute.failures import QueryFailed, ResultTooLarge
-from controllers.compute.gathering import GATHERED_BYTES_MAX, questions
+from controllers.compute.gathering import GATHERED_BYTES_MAX
 from controllers.compute.outlet import Outlet
 from controllers.compute.spark_text import text
 from controllers.spark_masters import in_this_process
@@ -56,13 +56,14 @@ CAUSES_MAX = 20
 
 
 def answered(
-    spark: SparkSession, query: exp.Expression, large: bool = False, outlet: Outlet | None = None
-) -> pa.Table:
+    spark: SparkSession, query: exp.Expression, large: bool = False, outlet: Outlet | None = None,
+    before: Iterable[Iterable[exp.Expression]] = (),
+) -> pa.Table:  # fmt: skip
     """The rows of ``query``; ``large``: it reads much.  With an ``outlet`` those that are many are elsewhere by then
-    (``outlet.py``)."""
+    (``outlet.py``).  ``before`` are the questions of what it gathers: of each what that is at most, and exactly."""
     if large:
         spark = for_large(spark)
-    for question in questions(query):
+    for question in before:
         if all((held := _answered(spark, text(each)).column(0)[0].as_py()) > GATHERED_BYTES_MAX for each in question):
             raise QueryFailed(
                 "the aggregates of this query would gather too much", sqlstate="54000",

@@ -29,7 +29,7 @@ def _within_group(self: SparkPrinted.Generator, node: exp.WithinGroup) -> str:
 
 
 class SparkText(SparkPrinted):
-    """Functions stay calls of a name, but for aggregates: those decide how a query is maintained."""
+    """Functions stay calls of a name, but for aggregates: DISTINCT and FILTER stand in and around them."""
 
     NORMALIZE_NOT_NULL = False
 

@@ -289,4 +289,5 @@ def test_the_tree_of_every_query_of_the_corpora_is_taken():
     for plan in plans():
         known = {each.item_id: SOURCES["u5"] for each in Lowered(plan).gets}
         assert text(Lowered(plan).on_spark(known))
+        assert all(text(each) for question in Lowered(plan).asked_before(known) for each in question)
         assert rewritten(plan.relation, lambda node: None) == plan.relation and spark_tree(spelled(plan.relation))

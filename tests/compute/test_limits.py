@@ -6,6 +6,7 @@ import pytest
 
 from controllers.compute import spark_text
 from controllers.compute.failures import QueryFailed, of_spark
+from controllers.compute.operators.lowered import Lowered
 from controllers.compute.running import answered
 from sql.statements.select import plan_select
 from sql.syntax.parse import parse
@@ -27,7 +28,9 @@ def ask(spark):
     def asked(sql: str) -> list[tuple]:
         plan = plan_select(parse(sql).ast, image, names())
         assert plan.kind != "constant", "it is not Spark's"
-        found = answered(spark, spark_text.parse(plan.spark_sql([])))
+        lowered = Lowered(plan.query([]))
+        rows = {nn.id: spark_text.parse(f"SELECT * FROM {nn.id}")}
+        found = answered(spark, lowered.on_spark(rows), before=lowered.asked_before(rows))
         return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
 
     yield asked

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import pyarrow as pa
@@ -72,9 +72,12 @@ class Engines(Protocol):
         """The rows of ``query`` over ``tables``, from DuckDB: columns ``c0``… of ``types``.  Raises
         :class:`~controllers.compute.operators.left.Left`."""
 
-    def on_spark(self, query: exp.Expression, large: bool, outlet: object | None = None) -> pa.Table:
+    def on_spark(
+        self, query: exp.Expression, large: bool, outlet: object | None = None,
+        before: Iterable[Iterable[exp.Expression]] = (),
+    ) -> pa.Table:  # fmt: skip
         """The rows of ``query``, which reads much where it is ``large``; those that are many go by ``outlet``.  Raises
-        what Spark throws."""
+        what Spark throws, and 54000 where one of the questions asked ``before`` says that it gathers too much."""
 
     def show(self, table: pa.Table, types: Sequence[SqlType]) -> str:
         """Have Spark know ``table``, with columns of ``types``; by which name."""

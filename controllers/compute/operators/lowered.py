@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 
 from sqlglot import exp
 
+from controllers.compute.gathering import Question, questions
 from controllers.compute.naming import name_relations, over_plan
 from controllers.compute.operators.small import Told, told
 from journal.errors import InvalidUsage
@@ -16,6 +17,9 @@ from plan import relations as r
 from plan.nodes import walk
 from trees.budget import bounded
 from trees.nodes import parse_spark
+
+Asked = Iterator[Iterator[exp.Expression]]
+"""Of each question what it is at most, and what exactly: made when it is asked."""
 
 
 class Lowered:
@@ -32,18 +36,26 @@ class Lowered:
     @cached_property
     def spark_sql(self) -> str:
         """It in Spark's words, over relations by their ids.  Raises ``InvalidUsage`` where there are none."""
-        return self._sql if self._sql is not None else spark_sql(self._tree())
+        return self._sql if self._sql is not None else spark_sql(_tree(self.query))
 
     def shown(self) -> str:
         """The same, over several lines.  Raises ``InvalidUsage``."""
-        tree = parse_spark(self.spark_sql) if isinstance(self.query, str) else spark_tree(self._tree())
+        tree = parse_spark(self.spark_sql) if isinstance(self.query, str) else spark_tree(_tree(self.query))
         return tree.sql("spark", pretty=True, identify=True)
 
     def on_spark(self, rows: Mapping[str, exp.Expression]) -> exp.Expression:
         """What Spark is asked, over queries for what it reads.  Raises ``InvalidUsage``."""
         if isinstance(self.query, str):
             return name_relations(self.spark_sql, rows.keys(), rows)
-        return over_plan(self.query, spark_tree(self._tree()), rows)
+        return over_plan(self.query, spark_tree(_tree(self.query)), rows)
+
+    def asked_before(self, rows: Mapping[str, exp.Expression]) -> Asked:
+        """What Spark is asked before that (``gathering.py``), over the same.  Nothing of what has no plan."""
+        return ((over_plan(each, spark_tree(_tree(each)), rows) for each in question) for question in self._gathers)
+
+    @cached_property
+    def _gathers(self) -> list[Question]:
+        return [] if isinstance(self.query, str) else questions(self.query)
 
     @cached_property
     def told(self) -> Told:
@@ -55,10 +67,11 @@ class Lowered:
         """The relations that it reads, as often as it does."""
         return [node for node in walk(self.query.relation) if isinstance(node, r.Get)]
 
-    def _tree(self) -> exp.Expression:
-        """What each engine's text is printed of.  Raises ``InvalidUsage`` where its plan cannot be said."""
-        # It is not kept: it takes ten times the room of the texts, and each of them is made once.
-        try:
-            return bounded(spelled)(self.query.relation, self.query.names)
-        except NotSpelled as why:
-            raise InvalidUsage(f"the query cannot be said: {why}", sqlstate="0A000") from why
+
+def _tree(query: r.Query) -> exp.Expression:
+    """What each engine's text is printed of.  Raises ``InvalidUsage`` where its plan cannot be said."""
+    # It is not kept: it takes ten times the room of the texts, and each of them is made once.
+    try:
+        return bounded(spelled)(query.relation, query.names)
+    except NotSpelled as why:
+        raise InvalidUsage(f"the query cannot be said: {why}", sqlstate="0A000") from why
