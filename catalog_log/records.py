@@ -15,7 +15,7 @@ from catalog_log.object_records import from_record, to_record, version_of
 from catalog_log.objects import Item
 from schemas import codec
 
-FORMAT_VERSION = 10
+FORMAT_VERSION = 11
 """The catalog format that this code begins new catalogs with.  It lives in the genesis of every catalog and is not the
 code's version: two code versions run side by side as long as both know the catalog's, and each writes what that allows.
 
@@ -29,7 +29,8 @@ Format 7 lets the log of segments say which values their columns hold: ``STATIST
 Format 8 has connections, and sources that are copied: ``CONNECTIONS_FROM``.
 Format 9 has PRIMARY KEY and UNIQUE (``KEYS_FROM``), keeps history of some relations for longer than of all others
 (``HISTORY_FROM``), and has sinks: ``SINKS_FROM``.
-Format 10 has sources over load generators (``GENERATORS_FROM``), and CHECK: ``CHECKS_FROM``."""
+Format 10 has sources over load generators (``GENERATORS_FROM``), and CHECK: ``CHECKS_FROM``.
+Format 11 has sinks that write Avro: ``AVRO_SINKS_FROM``."""
 
 DEFINITIONS_FROM = 3
 """The first format in which a view is a :class:`~catalog_log.objects.Definition`, not
@@ -68,6 +69,9 @@ forget them with the next ALTER TABLE."""
 GENERATORS_FROM = 10
 """The first format in which a source may have a generator and no topic: code that knows format 9 alone cannot decode
 one."""
+
+AVRO_SINKS_FROM = 11
+"""The first format in which a sink may write Avro: code that knows format 10 alone would write JSON into its topic."""
 
 KNOWN_FORMATS = frozenset(range(1, FORMAT_VERSION + 1))
 """Catalog formats that this code can fold.  Any other in a genesis stops the process."""

@@ -124,7 +124,7 @@ def _ask_kafka(name: str, said: Mapping[str, str]) -> None:
 
 
 def _ask_registry(name: str, said: Mapping[str, str]) -> None:
-    status, body = _get(name, said, "/subjects")
+    status, body = _answer(name, said, "/subjects")
     if status != 200 or body[:1] != b"[":
         raise no_registry(name)
 
@@ -134,12 +134,21 @@ def from_registry(connection: Connection, path: str) -> tuple[int, bytes]:
 
     Raises as :func:`ask` does where nobody answers, or who answers does not take us in.
     """
-    return _get(connection.name, told(connection), path)
+    return _answer(connection.name, told(connection), path)
 
 
-def _get(name: str, said: Mapping[str, str], path: str) -> tuple[int, bytes]:
+def to_registry(connection: Connection, method: str, path: str, body: bytes) -> tuple[int, bytes]:
+    """The same of a request that has a ``body``, as JSON."""
+    return _answer(connection.name, told(connection), path, method, body)
+
+
+def _answer(
+    name: str, said: Mapping[str, str], path: str, method: str = "GET", given: bytes | None = None
+) -> tuple[int, bytes]:
     parts = urlsplit(said["url"])
     headers = {"Accept": "application/vnd.schemaregistry.v1+json, application/json"}
+    if given is not None:
+        headers["Content-Type"] = "application/vnd.schemaregistry.v1+json"
     if "username" in said:
         both = f"{said['username']}:{said.get('password', '')}"
         headers["Authorization"] = f"Basic {base64.b64encode(both.encode()).decode()}"
@@ -152,7 +161,7 @@ def _get(name: str, said: Mapping[str, str], path: str) -> tuple[int, bytes]:
     except (ssl.SSLError, ValueError):
         raise _no_certificates(name) from None
     try:
-        http.request("GET", f"{parts.path.rstrip('/')}{path}", headers=headers)
+        http.request(method, f"{parts.path.rstrip('/')}{path}", given, headers)
         answer = http.getresponse()
         status, body = answer.status, answer.read(ANSWER_BYTES_MAX)
     except ssl.SSLError:

@@ -13,7 +13,47 @@ UPSERT, DEBEZIUM, NONE = "upsert", "debezium", "none"
 ENVELOPES = (UPSERT, DEBEZIUM, NONE)
 """What a change is as messages: the newest row of its key; what was before it and what is after; a row that came."""
 
-JSON = "json"
+JSON, AVRO = "json", "avro"
+
+
+@dataclass(frozen=True)
+class Registering:
+    """How the schemas of a sink that writes Avro are called, and registered."""
+
+    registry_id: str
+    """The connection to the registry."""
+    key_name: str = ""
+    """What the schema of keys is called, with its namespace; empty: as :mod:`collection.messages.avro_written` has it.
+    The same of values."""
+    value_name: str = ""
+    null_defaults: bool = False
+    """Whether what may be NULL is so by default."""
+    key_compatibility: str = ""
+    """The level that the subject of keys gets where it has none; empty: the registry's.  The same of values."""
+    value_compatibility: str = ""
+    nullable: tuple[int, ...] = ()
+    """The ids of the columns that could be NULL when the sink was made: they may be in its schemas for ever, since
+    there is no way back that older readers would understand."""
+
+    def told(self) -> str:
+        """All of it but the connection, which the sink depends on."""
+        return json.dumps({name: value for name, value in vars(self).items() if name != "registry_id"})
+
+    @classmethod
+    def of(cls, registry_id: str, told: str) -> Registering:
+        """Raises ``ValueError`` and ``LookupError`` for what is none."""
+        found = json.loads(told)
+        texts = ("key_name", "value_name", "key_compatibility", "value_compatibility")
+        if not isinstance(found, dict) or not all(isinstance(found[name], str) for name in texts):
+            raise LookupError("such registering")
+        nullable = found["nullable"]
+        if not isinstance(nullable, list) or not all(type(each) is int for each in nullable):
+            raise LookupError("such registering")
+        return cls(
+            registry_id, **{name: found[name] for name in texts}, null_defaults=found["null_defaults"] is True,
+            nullable=tuple(nullable),
+        )  # fmt: skip
+
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,11 +79,14 @@ class Sink(Item):
     enforced: bool = True
     """Whether it looks itself whether no two rows have one key."""
     format: str = JSON
+    registering: Registering | None = None
+    """Of :data:`AVRO`."""
     envelope: str
 
     @property
     def depends_on(self) -> tuple[str, ...]:
-        return (self.relation_id, self.connection_id) if self.connection_id else (self.relation_id,)
+        registry = self.registering.registry_id if self.registering is not None else ""
+        return (self.relation_id, *filter(None, (self.connection_id, registry)))
 
     @property
     def audience(self) -> Audience:
@@ -51,7 +94,11 @@ class Sink(Item):
 
     def with_ids(self, now: Callable[[str], str], spark: Callable[[str], str]) -> Sink:
         connection_id = now(self.connection_id) if self.connection_id else ""
-        return replace(super().with_ids(now, spark), relation_id=now(self.relation_id), connection_id=connection_id)
+        registering = self.registering
+        if registering is not None:
+            registering = replace(registering, registry_id=now(registering.registry_id))
+        return replace(super().with_ids(now, spark), relation_id=now(self.relation_id), connection_id=connection_id,
+                       registering=registering)  # fmt: skip
 
     def fields(self) -> dict[str, Any]:
         options = {
@@ -59,12 +106,19 @@ class Sink(Item):
             "columns": json.dumps(self.columns), "key": json.dumps(self.key), "enforced": str(int(self.enforced)),
             "format": self.format, "envelope": self.envelope,
         }  # fmt: skip
+        if self.registering is not None:
+            options["registering"] = self.registering.told()
         return {"topic": self.topic, "options": options}
 
     @classmethod
     def of_record(cls, head: tuple[str, str, str, str], columns: tuple[Column, ...], record: Record) -> Sink:
         options = record["options"]
         on, *through = record["depends_on"]
+        registering = None
+        if "registering" in options:
+            registering = Registering.of(through.pop(), options["registering"])
+        if (registering is not None) != (options["format"] == AVRO):
+            raise LookupError("such format")
         envelope = options["envelope"]
         if envelope not in ENVELOPES:
             raise LookupError("such envelope")
@@ -72,6 +126,6 @@ class Sink(Item):
             *head, relation_id=on, connection_id=through[0] if through else "", topic=required(record["topic"]),
             progress_topic=options["progress"], partitions=int(options["partitions"]),
             replicas=int(options["replicas"]), enforced=options["enforced"] == "1", format=options["format"],
-            envelope=envelope, key=tuple(json.loads(options["key"])),
+            envelope=envelope, registering=registering, key=tuple(json.loads(options["key"])),
             columns=tuple([(number, name) for number, name in json.loads(options["columns"])]),
         )  # fmt: skip

@@ -16,9 +16,11 @@ from dataclasses import dataclass
 
 from catalog_log.objects import Relation
 from catalog_log.objects import Sink as SinkItem
+from collection.messages.avro_written import Null
 from controllers.at_work import AtWork
 from controllers.storage.journals import Journals
 from controllers.storage.sink_contents import CollectionContents
+from controllers.storage.sink_forms import Register, form_of
 from controllers.storage.sink_topic import SinkTopic
 from controllers.storage.sinking import Sinking, SinkRefused
 from journal.errors import TidemarkError
@@ -73,9 +75,10 @@ class Sink:
 
     def __init__(
         self, item: SinkItem, relation: Relation, bootstrap: str, journals: Journals, at_work: AtWork, of_log: str,
-        settings: Callable[[], dict[str, object]], refused: str | None = None,
+        settings: Callable[[], dict[str, object]], register: Register, refused: str | None = None,
     ) -> None:  # fmt: skip
-        """``refused`` says why nothing may be written for it; the rest as :class:`SinkTopic` has it."""
+        """``register`` may raise ``TidemarkError``; ``refused`` says why nothing may be written for it; the rest as
+        :class:`SinkTopic` has it."""
         self.item = item
         self.status = SinkStatus(item.id, item.name, item.topic)
         self._relation = relation
@@ -84,6 +87,8 @@ class Sink:
         self._at_work = at_work
         self._of_log = of_log
         self._settings = settings
+        self._register = register
+        self._form = form_of(item, relation)
         self._refused = refused
         self._held: int | None = 0
         self._stopped = threading.Event()
@@ -112,15 +117,15 @@ class Sink:
             with (
                 closing(SinkTopic(self.item, self._of_log, self._settings, self._stopped.is_set)) as topic,
                 closing(CollectionContents(self._bootstrap, self.item, self._relation, self._journals,
-                                           self._stopped.is_set)) as contents,
+                                           self._stopped.is_set, self._form)) as contents,
             ):  # fmt: skip
                 unique = bool(self.item.key) and self.item.enforced and self.item.envelope == "upsert"
-                sinking = Sinking(self.item.envelope, unique, contents, topic)
+                sinking = Sinking(self.item.envelope, unique, contents, topic, self._form)
                 while not self._stopped.is_set():
                     self._try(sinking, topic)
                     if not self._stopped.is_set():
                         self._stopped.wait(self._backoff_s)
-                        self._backoff_s = min(2 * self._backoff_s, BACKOFF_MAX_S)
+                        self._backoff_s = max(min(2 * self._backoff_s, BACKOFF_MAX_S), BACKOFF_FIRST_S)
         except SinkRefused as error:
             self._trouble(FAILED, str(error))
             log.error("a sink has ended", extra={"sink": self.item.id, "reason": str(error)})
@@ -136,6 +141,7 @@ class Sink:
             refused = self._at_work.refused(self.item.id)
             if refused is not None:
                 raise refused
+            self._form.prepare(self._register)
             self._journals.open()
             unfollow = self._journals.follow(self._moved.set)
             try:
@@ -145,6 +151,10 @@ class Sink:
         except TidemarkError as error:
             if not self._stopped.is_set():
                 self._trouble(FAILED, f"{error.message} ({error.detail})" if error.detail else error.message)
+        except Null as null:  # it was let in after this began
+            log.info("a column of a sink's schema may be null now", extra={"sink": self.item.id, "column": str(null)})
+            self._form.widened(str(null))
+            self._backoff_s = 0.0
         except SinkRefused:
             raise
         except Exception as error:  # a mistake of ours must not end other sinks, nor be silent

@@ -15,10 +15,11 @@ import pyarrow as pa
 from catalog_log.objects import Relation, Sink, Source
 from collection.binding import BoundRun
 from collection.columns import DIFF, sql_type
-from collection.json_written import RowWriter
+from collection.messages.avro_written import Null
 from collection.reader import JSON, ROWS, RunReader
 from controllers.changes import TS, consolidate, only_insertions, stamp
 from controllers.storage.journals import Journals
+from controllers.storage.sink_forms import Form
 from controllers.storage.sinking import Change, Changes, SinkRefused
 from journal.errors import Unavailable
 from oracle.errors import SnapshotTooOld
@@ -42,7 +43,7 @@ class CollectionContents:
     """What ``sink`` writes of ``relation``.  For one thread; close it."""
 
     def __init__(self, bootstrap: str, sink: Sink, relation: Relation, journals: Journals,
-                 stopping: Callable[[], bool]) -> None:  # fmt: skip
+                 stopping: Callable[[], bool], form: Form) -> None:  # fmt: skip
         self._relation = relation
         self._journals = journals
         self._stopping = stopping
@@ -52,9 +53,7 @@ class CollectionContents:
         places = {column.id: place for place, column in enumerate(relation.stored)}
         self._names = [f"c{places[number]}" for number, _ in sink.columns]
         self._keys = [f"c{places[number]}" for number in sink.key]
-        of = dict(sink.columns)
-        self._write_row = RowWriter([(name, self._types[places[number]]) for number, name in sink.columns])
-        self._write_key = RowWriter([(of[number], self._types[places[number]]) for number in sink.key])
+        self._form = form
 
     def at(self, ts: int) -> Iterator[Change]:
         """As :meth:`controllers.storage.sinking.Contents.at`."""
@@ -113,12 +112,19 @@ class CollectionContents:
             table = consolidate(table, with_ts=True)
         for start in range(0, table.num_rows, SLICE_ROWS):
             part = table.slice(start, SLICE_ROWS)
-            rows = self._write_row.rows([part.column(name) for name in self._names])
+            rows = self._form.rows([part.column(name) for name in self._names])
             keys: Iterable[bytes | None] = [None] * len(rows)
             if self._keys:
-                keys = self._write_key.rows([part.column(name) for name in self._keys])
+                keys = self._key_bytes([part.column(name) for name in self._keys])
             stamps, diffs = part.column(TS).to_pylist(), part.column(DIFF).to_pylist()
             yield from map(Change, stamps, keys, rows, diffs)
+
+    def _key_bytes(self, columns: Sequence[pa.ChunkedArray]) -> list[bytes]:
+        try:
+            return self._form.keys(columns)
+        except Null as null:
+            told = f"column {null} of its key has become NULL, which its key's schema has not: make the sink anew"
+            raise SinkRefused(told) from None
 
 
 def _first_of(runs: Sequence[BoundRun], through: int) -> tuple[list[BoundRun], int]:

@@ -19,11 +19,15 @@ from itertools import groupby
 from typing import NamedTuple, Protocol
 
 from catalog_log.objects.sink import DEBEZIUM, NONE, UPSERT
+from controllers.storage.sink_forms import Form, JsonForm
 
 KEYS_MAX = 2_000_000
 """Keys that are remembered of a sink that looks itself whether they are unique: some 250 MB of short ones."""
 
 SHOWN_CHARS_MAX = 200
+
+JSON_FORM = JsonForm()
+"""Of rows and keys that are said already."""
 
 
 class SinkRefused(Exception):
@@ -83,9 +87,13 @@ class Target(Protocol):
 class Sinking:
     """One sink's writing.  :meth:`claim` before anything else, and after anything that raised."""
 
-    def __init__(self, envelope: str, has_unique_key: bool, contents: Contents, target: Target) -> None:
-        """``has_unique_key``: whether it is to be looked at here that no two rows have one key."""
+    def __init__(
+        self, envelope: str, has_unique_key: bool, contents: Contents, target: Target, form: Form | None = None
+    ) -> None:
+        """``has_unique_key``: whether it is to be looked at here that no two rows have one key; ``form``: in which
+        rows and keys of ``contents`` are said, JSON by itself."""
         self._envelope = envelope
+        self._form = form or JSON_FORM
         self._unique = has_unique_key
         self._contents = contents
         self._target = target
@@ -128,7 +136,7 @@ class Sinking:
         if not found.changes and not noting:
             self.through = found.through
             return 0
-        return self._write(messages(self._envelope, found.changes, self._keys), found.through)
+        return self._write(messages(self._envelope, found.changes, self._keys, self._form), found.through)
 
     def _write(self, written: Iterable[Message], through: int) -> int:
         self._attempted = None
@@ -146,17 +154,19 @@ class Sinking:
 
     def _first(self, contents: Iterable[Change]) -> Iterator[Message]:
         """What it begins with: each row that is there."""
+        form = self._form
         keys = self._keys or Keys()  # one timestamp has one message of a key, also where nobody looks later
         for change in contents:
             if change.diff < 0:
                 raise SinkRefused(f"a row is there {change.diff} times at {change.ts}")
             if self._envelope == UPSERT:
                 if change.diff > 1 or keys.put(change, 1) != 1:
-                    raise not_unique(change)
-                yield Message(change.ts, change.key, change.row)
+                    raise not_unique(change, form)
+                yield Message(change.ts, change.key, form.value(change.row))
                 continue
             for _ in range(change.diff):
-                value = change.row if self._envelope == NONE else _pair(change.ts, "r", None, change.row)
+                plain = self._envelope == NONE
+                value = form.value(change.row) if plain else form.pair(change.ts, "r", None, change.row)
                 yield Message(change.ts, change.key, value)
 
 
@@ -189,7 +199,9 @@ class Keys:
         self._counts = {}
 
 
-def messages(envelope: str, changes: Sequence[Change], keys: Keys | None) -> Iterator[Message]:
+def messages(
+    envelope: str, changes: Sequence[Change], keys: Keys | None, form: Form = JSON_FORM
+) -> Iterator[Message]:
     """What ``changes`` are in ``envelope``, in the order of their timestamps."""
     ordered = sorted(changes, key=lambda change: (change.ts, change.key or b"", change.row))
     for (ts, key), together in groupby(ordered, key=lambda change: (change.ts, change.key)):
@@ -198,52 +210,50 @@ def messages(envelope: str, changes: Sequence[Change], keys: Keys | None) -> Ite
         for change in together:
             (came if change.diff > 0 else went).append(change)
         if envelope == UPSERT:
-            yield _newest(ts, key, went, came, keys)
+            yield _newest(ts, key, went, came, keys, form)
         elif envelope == DEBEZIUM:
-            yield from _pairs(ts, key, _each(went), _each(came))
+            yield from _pairs(ts, key, _each(went), _each(came), form)
         else:
             if went:
                 raise SinkRefused(
-                    f"a row went at {ts}, which ENVELOPE NONE has no message for: {_shown(went[0].row)}"
+                    f"a row went at {ts}, which ENVELOPE NONE has no message for: {_short(form.shown(went[0].row))}"
                 )
             for row in _each(came):
-                yield Message(ts, key, row)
+                yield Message(ts, key, form.value(row))
 
 
-def _newest(ts: int, key: bytes | None, went: Sequence[Change], came: Sequence[Change], keys: Keys | None) -> Message:
+def _newest(
+    ts: int, key: bytes | None, went: Sequence[Change], came: Sequence[Change], keys: Keys | None, form: Form
+) -> Message:
     count = sum(change.diff for change in came)
     if count > 1:
-        raise not_unique(came[0])
+        raise not_unique(came[0], form)
     if keys is not None:
         left = keys.put((came or went)[0], count + sum(change.diff for change in went))
         if left not in (0, 1) or left != count:
-            raise not_unique((came or went)[0])
-    return Message(ts, key, came[0].row if came else None)
+            raise not_unique((came or went)[0], form)
+    return Message(ts, key, form.value(came[0].row) if came else None)
 
 
-def _pairs(ts: int, key: bytes | None, went: list[bytes], came: list[bytes]) -> Iterator[Message]:
+def _pairs(ts: int, key: bytes | None, went: list[bytes], came: list[bytes], form: Form) -> Iterator[Message]:
     """One row that goes and one that comes are what became of it, where both have one key."""
     both = min(len(went), len(came)) if key is not None else 0
     for before, after in zip(went[:both], came[:both], strict=True):
-        yield Message(ts, key, _pair(ts, "u", before, after))
+        yield Message(ts, key, form.pair(ts, "u", before, after))
     for before in went[both:]:
-        yield Message(ts, key, _pair(ts, "d", before, None))
+        yield Message(ts, key, form.pair(ts, "d", before, None))
     for after in came[both:]:
-        yield Message(ts, key, _pair(ts, "c", None, after))
+        yield Message(ts, key, form.pair(ts, "c", None, after))
 
 
 def _each(changes: Iterable[Change]) -> list[bytes]:
     return [change.row for change in changes for _ in range(abs(change.diff))]
 
 
-def _pair(ts: int, op: str, before: bytes | None, after: bytes | None) -> bytes:
-    return b'{"before":%b,"after":%b,"op":"%b","ts_ms":%d}' % (before or b"null", after or b"null", op.encode(), ts)
-
-
-def not_unique(change: Change) -> SinkRefused:
-    shown = _shown(change.key or b"")
+def not_unique(change: Change, form: Form) -> SinkRefused:
+    shown = _short(form.shown(change.key or b"", key=True))
     return SinkRefused(f"two rows have the key {shown} at {change.ts}, and ENVELOPE UPSERT has one of each")
 
 
-def _shown(text: bytes) -> str:
-    return text.decode(errors="replace")[:SHOWN_CHARS_MAX]
+def _short(text: str) -> str:
+    return text[:SHOWN_CHARS_MAX]

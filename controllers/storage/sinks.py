@@ -12,6 +12,7 @@ from collections.abc import Callable
 from catalog_log import objects
 from catalog_log.log import CatalogLog
 from catalog_log.objects import Connection, Item, Relation
+from collection.messages import registry
 from collection.outside import kafka_settings, told
 from controllers.at_work import AtWork
 from controllers.protocol import ControllerState
@@ -60,7 +61,7 @@ class Sinks:
         assert genesis is not None, "commands come from a catalog that has begun"
         self._sinks[item.id] = Sink(
             item, relation, self._bootstrap, self._journals, self._at_work, genesis.topic_id,
-            lambda: self._settings(item), refused,
+            lambda: self._settings(item), lambda *said: self._register(item, *said), refused,
         )  # fmt: skip
 
     def changed(self, item: Item) -> None:
@@ -112,9 +113,17 @@ class Sinks:
         place."""
         if not item.connection_id:
             return common_settings(self._bootstrap)
-        # The command that made it may be here before what it came from.
+        return kafka_settings(told(self._connection(item.connection_id)))
+
+    def _register(self, item: objects.Sink, subject: str, schema: str, level: str) -> int:
+        """On the sink's thread.  Raises as :func:`collection.messages.registry.register` does."""
+        assert item.registering is not None, item
+        return registry.register(self._connection(item.registering.registry_id), subject, schema, level)
+
+    def _connection(self, connection_id: str) -> Connection:
+        # The command that made the sink may be here before what it came from.
         image = self._catalog.when_upper(self._known().frontier, CATALOG_TIMEOUT_S).result()
-        found = image.item(item.connection_id)
+        found = image.item(connection_id)
         if not isinstance(found, Connection):
             raise Unavailable("its connection is gone")
-        return kafka_settings(told(found))
+        return found

@@ -7,15 +7,17 @@ from collections.abc import Mapping
 
 from catalog_log import records
 from catalog_log.objects import Connection, MaterializedView, Relation, Sink, Source, Table, View
-from catalog_log.objects.sink import UPSERT
+from catalog_log.objects.sink import UPSERT, Registering
+from collection.messages.avro_written import NAME, RESERVED
 from journal.errors import InvalidUsage
 from sql.objects.identifiers import check_columns, check_identifier
 from sql.objects.item_ids import ItemIds
 from sql.objects.names import ImageLike, Names, find, relation, target_schema
 from sql.statements.ddl_made import created, exists, taken
 from sql.statements.plans import DdlPlan
+from sql.syntax import sinks as said
 from sql.syntax import statements as st
-from sql.syntax.connections import KAFKA
+from sql.syntax.connections import KAFKA, REGISTRY
 from sql.syntax.sinks import PARTITIONS, PROGRESS, REPLICAS, TOPIC
 from trees.errors import no_column, unsupported, wrong_kind
 
@@ -29,12 +31,18 @@ REPLICAS_MAX = 100
 
 PROGRESS_SUFFIX = "-progress"
 
+LEVELS = (
+    "BACKWARD", "BACKWARD_TRANSITIVE", "FORWARD", "FORWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE", "NONE",
+)  # fmt: skip
+"""Of compatibility, as registries have them."""
+
 _TOPIC = re.compile(r"[A-Za-z0-9._-]+")
 
 
 def plan_create_sink(s: st.CreateSink, image: ImageLike, names: Names) -> DdlPlan:
     """A new sink.  Raises 42P07, 3F000, 42501, 42622; 42P01, 42704 and 42809 for what it names; 42703 for a column of
-    its key; 22023 for what does not go together; 0A000 in catalogs of formats before 9."""
+    its key; 42602 for one that Avro has no name for, 22023 for what does not go together; 0A000 in catalogs of formats
+    before 9, and for Avro before 11."""
     schema = target_schema(image, names, s.name)
     name = check_identifier(s.name.last)
     if image.genesis.format_version < records.SINKS_FROM:
@@ -45,14 +53,16 @@ def plan_create_sink(s: st.CreateSink, image: ImageLike, names: Names) -> DdlPla
     if taken(image, schema, name):
         return exists("relation", name, s.if_not_exists, s.tag)
     found = _relation(s, image, names)
-    connection = "" if s.connection is None else _connection(s.connection, image, names).id
+    connection = "" if s.connection is None else _connection(s.connection, image, names, KAFKA).id
     options = dict(s.options)
+    key = _key(s, found)
+    registering = None if s.registry is None else _registering(s, s.registry, found, image, names)
     ids = ItemIds(image)
     item = Sink(
         ids.item(), schema.id, name, s.text, relation_id=found.id, connection_id=connection, **_topics(options),
         partitions=_count(options, PARTITIONS, PARTITIONS_MAX), replicas=_count(options, REPLICAS, REPLICAS_MAX),
-        columns=tuple([(column.id, column.name) for column in found.columns]), key=_key(s, found),
-        enforced=s.enforced, format=s.format, envelope=s.envelope,
+        columns=tuple([(column.id, column.name) for column in found.columns]), key=key,
+        enforced=s.enforced, format=s.format, registering=registering, envelope=s.envelope,
     )  # fmt: skip
     return created(ids, s.tag, item)
 
@@ -69,15 +79,15 @@ def _relation(s: st.CreateSink, image: ImageLike, names: Names) -> Relation:
     return found
 
 
-def _connection(name: st.Name, image: ImageLike, names: Names) -> Connection:
+def _connection(name: st.Name, image: ImageLike, names: Names, to: str) -> Connection:
     found = find(image, names, name)
     if found is None:
         sqlstate, hint = Connection.absent
         raise InvalidUsage(f'connection "{name}" does not exist', sqlstate=sqlstate, hint=hint)
     if not isinstance(found, Connection):
         raise wrong_kind(name.last, Connection.word)
-    if found.to != KAFKA:
-        raise wrong_kind(name.last, "connection to Kafka")
+    if found.to != to:
+        raise wrong_kind(name.last, "connection to Kafka" if to == KAFKA else "connection to a schema registry")
     return found
 
 
@@ -120,6 +130,43 @@ def _key(s: st.CreateSink, found: Relation) -> tuple[int, ...]:
             raise no_column(each, known)
     check_columns(list(s.key))
     return tuple([known[each] for each in s.key])
+
+
+def _registering(
+    s: st.CreateSink, registry: said.SinkRegistry, found: Relation, image: ImageLike, names: Names
+) -> Registering:
+    if image.genesis.format_version < records.AVRO_SINKS_FROM:
+        raise unsupported(
+            f"a sink with FORMAT AVRO in a catalog of format {image.genesis.format_version}",
+            hint=f"they are kept by catalogs made with format {records.AVRO_SINKS_FROM} or later: use FORMAT JSON",
+        )
+    connection = _connection(registry.connection, image, names, REGISTRY)
+    for column in found.columns:
+        if not NAME.fullmatch(column.name):
+            raise InvalidUsage(
+                f'column "{column.name}" cannot be the name of a field in Avro', sqlstate="42602",
+                hint="letters, digits and '_': make a materialized view that calls it otherwise, and a sink from that",
+            )  # fmt: skip
+    given = dict(registry.options)
+    keyed = [option for option in (said.KEY_NAME, said.KEY_COMPATIBILITY) if option in given]
+    if keyed and not s.key:
+        raise _unsaid(registry, f"{keyed[0].upper()} is of a sink that has a KEY")
+    for option in (said.KEY_NAME, said.VALUE_NAME):
+        parts = given[option].split(".") if option in given else ["_"]
+        if not all(map(NAME.fullmatch, parts)) or parts[-1] in RESERVED:
+            raise _unsaid(registry, f'{option.upper()} "{given[option]}" is no name in Avro')
+    for option in (said.KEY_COMPATIBILITY, said.VALUE_COMPATIBILITY):
+        if option in given and given[option].upper() not in LEVELS:
+            raise _unsaid(registry, f'{option.upper()} "{given[option]}" is none', ", ".join(LEVELS))
+    return Registering(
+        connection.id, given.get(said.KEY_NAME, ""), given.get(said.VALUE_NAME, ""),
+        given.get(said.NULL_DEFAULTS) == "true", given.get(said.KEY_COMPATIBILITY, "").upper(),
+        given.get(said.VALUE_COMPATIBILITY, "").upper(), tuple([each.id for each in found.columns if each.nullable]),
+    )  # fmt: skip
+
+
+def _unsaid(registry: said.SinkRegistry, told: str, hint: str | None = None) -> InvalidUsage:
+    return InvalidUsage(told, sqlstate="22023", hint=hint, position=registry.position)
 
 
 PLANS = {st.CreateSink: plan_create_sink}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from catalog_log.objects.sink import ENVELOPES, JSON
+from catalog_log.objects.sink import AVRO, ENVELOPES, JSON
 from sql.syntax.cursor import Cursor
 from sql.syntax.statement import DDL, Name
 from trees.errors import syntax, unsupported
@@ -22,10 +23,29 @@ _TEXTS = (TOPIC, PROGRESS)
 _OPTIONS_ELSEWHERE = ("compression", "group", "legacy", "partition", "progress", "topic", "transactional")
 """First words of options that Materialize has and we do not."""
 
+KEY_NAME, VALUE_NAME, NULL_DEFAULTS = "avro key fullname", "avro value fullname", "null defaults"
+KEY_COMPATIBILITY, VALUE_COMPATIBILITY = "key compatibility level", "value compatibility level"
+
+_SCHEMA_OPTIONS = (KEY_NAME, VALUE_NAME, NULL_DEFAULTS, KEY_COMPATIBILITY, VALUE_COMPATIBILITY)
+"""What is said of a sink's schemas."""
+
+_SCHEMA_OPTIONS_ELSEWHERE = ("doc", "key", "value")
+"""First words of those that Materialize has and we do not."""
+
+
+@dataclass(frozen=True)
+class SinkRegistry:
+    """Where the schemas of a sink go, and what is said of them."""
+
+    connection: Name
+    options: tuple[tuple[str, str], ...]
+    """A truth as ``true`` or ``false``."""
+    position: int
+
 
 @dataclass(frozen=True)
 class CreateSink(DDL):
-    """``options`` in the order in which they stand; ``key`` is empty where none was said."""
+    """``options`` in the order in which they stand; ``key`` is empty where none was said; ``registry`` is of AVRO."""
 
     tag = "CREATE SINK"
 
@@ -36,6 +56,7 @@ class CreateSink(DDL):
     key: tuple[str, ...]
     enforced: bool
     format: str
+    registry: SinkRegistry | None
     envelope: str
     if_not_exists: bool
     text: str
@@ -60,7 +81,7 @@ class CreateSink(DDL):
         enforced = not (key and c.take("not", "enforced"))
         if c.word() == "headers":
             raise unsupported("HEADERS of a sink", hint="each message says its timestamp in one", position=c.position)
-        format_ = _format(c)
+        format_, registry = _format(c)
         c.expect("envelope")
         envelope = next((each for each in ENVELOPES if c.take(each)), None)
         if envelope is None:
@@ -68,26 +89,33 @@ class CreateSink(DDL):
         if c.word() == "with":
             raise unsupported("WITH (…) of a sink", hint="it begins with all rows that there are", position=c.position)
         c.end()
-        return cls(name, relation, connection, options, key, enforced, format_, envelope, exists, text)
+        return cls(name, relation, connection, options, key, enforced, format_, registry, envelope, exists, text)
 
 
 def _options(c: Cursor) -> tuple[tuple[str, str | int], ...]:
-    c.expect("(")
     found: list[tuple[str, str | int]] = []
+    for name in _names(c, _OPTIONS, _OPTIONS_ELSEWHERE, "TOPIC, PARTITION COUNT, REPLICATION FACTOR, PROGRESS TOPIC"):
+        found.append((name, c.string() if name in _TEXTS else _number(c)))
+    return tuple(found)
+
+
+def _names(c: Cursor, options: Mapping[str, str], elsewhere: tuple[str, ...], known: str) -> Iterator[str]:
+    """Of options in brackets each name, for whoever reads the value behind it."""
+    c.expect("(")
+    found: set[str] = set()
     while not found or c.take(","):
         at = c.position
-        name = next((kind for words, kind in _OPTIONS.items() if c.take(*words.split())), None)
+        name = next((kind for words, kind in options.items() if c.take(*words.split())), None)
         if name is None:
-            if c.word() in _OPTIONS_ELSEWHERE:
-                known = "TOPIC, PARTITION COUNT, REPLICATION FACTOR, PROGRESS TOPIC"
+            if c.word() in elsewhere:
                 raise unsupported(f"the option {c.word().upper()} … of a sink", known, at)
             raise c.error()
-        if any(name == before for before, _ in found):
+        if name in found:
             raise syntax(None, at, f"{name.upper()} specified more than once")
+        found.add(name)
         c.take("=")
-        found.append((name, c.string() if name in _TEXTS else _number(c)))
+        yield name
     c.expect(")")
-    return tuple(found)
 
 
 def _number(c: Cursor) -> int:
@@ -98,12 +126,40 @@ def _number(c: Cursor) -> int:
     return int(word[:10])
 
 
-def _format(c: Cursor) -> str:
+def _format(c: Cursor) -> tuple[str, SinkRegistry | None]:
     if c.word() in ("key", "value"):
-        raise unsupported("KEY FORMAT and VALUE FORMAT of a sink", hint="use FORMAT JSON for both", position=c.position)
+        hint = "use one FORMAT, JSON or AVRO, for both"
+        raise unsupported("KEY FORMAT and VALUE FORMAT of a sink", hint=hint, position=c.position)
     c.expect("format")
+    at = c.position
     if c.take(JSON):
-        return JSON
-    if c.word() in ("avro", "csv", "protobuf", "text", "bytes"):
-        raise unsupported(f"a sink with FORMAT {c.word().upper()}", hint="use FORMAT JSON", position=c.position)
+        return JSON, None
+    if c.take(AVRO):
+        c.expect("using")
+        if c.word() == "schema":
+            hint = "USING CONFLUENT SCHEMA REGISTRY CONNECTION name: a sink's schemas follow from its columns"
+            raise unsupported("a sink with AVRO USING SCHEMA", hint=hint, position=c.position)
+        c.expect("confluent", "schema", "registry", "connection")
+        return AVRO, SinkRegistry(c.name(), _schema_options(c) if c.word() == "(" else (), at)
+    if c.word() in ("csv", "protobuf", "text", "bytes"):
+        hint = "use FORMAT JSON or AVRO"
+        raise unsupported(f"a sink with FORMAT {c.word().upper()}", hint=hint, position=c.position)
+    raise c.error()
+
+
+def _schema_options(c: Cursor) -> tuple[tuple[str, str], ...]:
+    known = ", ".join(_SCHEMA_OPTIONS).upper()
+    found: list[tuple[str, str]] = []
+    for name in _names(c, {each: each for each in _SCHEMA_OPTIONS}, _SCHEMA_OPTIONS_ELSEWHERE, known):
+        found.append((name, _truth(c) if name == NULL_DEFAULTS else c.string()))
+    return tuple(found)
+
+
+def _truth(c: Cursor) -> str:
+    """True where nothing is said behind the option."""
+    for each in ("true", "false"):
+        if c.take(each):
+            return each
+    if c.word() in (",", ")"):
+        return "true"
     raise c.error()

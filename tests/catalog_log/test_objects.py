@@ -28,6 +28,7 @@ from catalog_log.objects import (  # fmt: skip
     own_columns,
     view_inputs,
 )
+from catalog_log.objects.sink import Registering
 from catalog_log.records import decode_value, encode_value
 from schemas import codec
 from values.numeric.sequence_values import Steps
@@ -53,6 +54,9 @@ OBJECTS = [
     )), 1),
     (Sink(*HEAD, relation_id="u1", connection_id="u9", topic="t", progress_topic="p", columns=((1, "a"), (3, 'o"dd')),
           key=(3,), enforced=False, partitions=3, replicas=2, envelope="debezium"), 1),
+    *[(Sink(*HEAD, relation_id="u1", connection_id=through, topic="t", progress_topic="p", columns=((1, "a"),),
+            format="avro", envelope="none", registering=registering), 1) for through in ("u9", "") for registering in (
+        Registering("u8"), Registering("u8", "a.K", "b.V", True, "NONE", "FULL_TRANSITIVE", (1, 3)))],
     (Table(*HEAD, NUMBERED, reads=((2, ("u5", "u5", "u6")),), identities=((1, ALWAYS, "u7"),)), 3),
 ]
 
@@ -72,7 +76,7 @@ def test_every_kind_is_tried() -> None:
 
 def test_what_an_object_names_and_reads() -> None:
     by_kind = {item.kind: item for item, _ in reversed(OBJECTS)}
-    assert OBJECTS[-1][0].depends_on == ("u5", "u6") and OBJECTS[-4][0].depends_on == ("u1",)
+    assert OBJECTS[-1][0].depends_on == ("u5", "u6") and OBJECTS[-8][0].depends_on == ("u1",)
     assert {kind: item.depends_on for kind, item in by_kind.items()} == {
         "table": (), "source": (), "errors": ("u6",), "view": ("u1", "u2"), "materialized_view": ("u1", "u2"),
         "index": ("u1",), "sequence": (), "connection": (),
@@ -98,6 +102,13 @@ SEQUENCE = {"type": "int8", "start": "1", "increment": "1", "min": "1", "max": "
         {"kind": "sink"},
         {"kind": "sink", "topic": "t", "options": SINK | {"envelope": "odd"}},
         {"kind": "sink", "topic": "t", "options": SINK | {"columns": "many"}},
+        {"kind": "sink", "topic": "t", "options": SINK | {"format": "avro"}},
+        {"kind": "sink", "topic": "t", "options": SINK | {"registering": Registering("").told()}},
+        *[{"kind": "sink", "topic": "t", "options": SINK | {"format": "avro", "registering": told}, "depends_on": on}
+          for told, on in (
+              ("{}", ["u1", "u2"]), ("[]", ["u1", "u2"]), ("no", ["u1", "u2"]), (Registering("").told(), ["u1"]),
+              (Registering("", 3).told(), ["u1", "u2"]), (Registering("", nullable="a").told(), ["u1", "u2"]),
+              (Registering("", nullable=("a",)).told(), ["u1", "u2"]))],
         {"kind": ""},
         {"depends_on": []},
         {"cluster_id": None},
@@ -119,7 +130,7 @@ def test_a_record_that_is_no_object_is_undecodable(changes) -> None:
 
 def test_ids_that_are_made_anew_are_so_wherever_a_sequence_is_named() -> None:
     now = {"u1": "u11", "u5": "u15", "u6": "u6", "u7": "u17"}
-    owned, table = (item.with_ids(now.__getitem__, str) for item, _ in (OBJECTS[-4], OBJECTS[-1]))
+    owned, table = (item.with_ids(now.__getitem__, str) for item, _ in (OBJECTS[-8], OBJECTS[-1]))
     assert owned.owner == ("u11", 2)
     assert table.reads == ((2, ("u15", "u15", "u6")),) and table.identities == ((1, ALWAYS, "u17"),)
 

@@ -6,6 +6,7 @@ import json
 import os
 import random
 import signal
+import time
 from collections import Counter
 from contextlib import closing
 
@@ -16,6 +17,7 @@ from confluent_kafka import OFFSET_BEGINNING, TopicPartition
 from embedded.stack import Stack
 from journal import clients
 from tests.e2e.conftest import Steps
+from tests.registry import SchemaRegistry
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 
@@ -40,11 +42,21 @@ def read_through(kafka: str, topic: str, ts: int) -> list[tuple[bytes | None, di
         return found
 
 
+def reads_the_same(run, source: str, query: str) -> None:
+    """Once the source has all that its topic has, it holds what ``query`` gives."""
+    wanted = sorted(run(query).fetchall())
+    until = time.monotonic() + BACK_S_MAX
+    while (found := sorted(run(f"select {query.split()[1]} from {source}").fetchall())) != wanted:
+        assert time.monotonic() < until, (found, wanted)
+        time.sleep(0.1)  # of a topic that somebody else writes nobody tells us
+
+
 def test_a_consumer_has_what_the_table_and_its_view_hold(stack: Stack, steps: Steps) -> None:
     draw = random.Random(5)
-    with psycopg.connect(stack.dsn(), autocommit=True) as session:
+    with psycopg.connect(stack.dsn(), autocommit=True) as session, closing(SchemaRegistry()) as registry:
         run = session.execute
         run("create schema sinks")
+        run(f"create connection sinks.sr to confluent schema registry (url '{registry.url}')")
         run("create table sinks.t (id int not null, name text, amount numeric(8,2))")
         run("insert into sinks.t values (0, 'first', 1.5)")
         run("create materialized view sinks.v as select name, count(*) n, sum(amount) s from sinks.t group by name")
@@ -52,6 +64,11 @@ def test_a_consumer_has_what_the_table_and_its_view_hold(stack: Stack, steps: St
             "key (id) format json envelope upsert")  # fmt: skip
         run("create sink sinks.groups from sinks.v into kafka (topic 'sunk-groups', partition count 1) "
             "key (name) format json envelope debezium")  # fmt: skip
+        run("create sink sinks.avro_rows from sinks.t into kafka (topic 'sunk-avro-rows', partition count 2) key (id) "
+            "format avro using confluent schema registry connection sinks.sr envelope upsert")  # fmt: skip
+        run("create sink sinks.avro_groups from sinks.v into kafka (topic 'sunk-avro-groups', partition count 1) "
+            "key (name) format avro using confluent schema registry connection sinks.sr (avro value fullname "
+            "'a.Groups', null defaults) envelope debezium")  # fmt: skip
         for number in range(1, 40):
             run("insert into sinks.t values (%s, %s, %s)", (number, draw.choice("abc"), number / 4))
             if number % 3 == 0:
@@ -74,5 +91,18 @@ def test_a_consumer_has_what_the_table_and_its_view_hold(stack: Stack, steps: St
             assert min(kept.values()) >= 0
         assert sorted(tuple(json.loads(each).values()) for each in +kept) == sorted(groups)
         status = run("select name, status, error from tm_internal.sink_status order by 1").fetchall()
-        assert status == [("groups", "running", None), ("rows", "running", None)]
+        assert status == [(name, "running", None) for name in ("avro_groups", "avro_rows", "groups", "rows")]
+        # What was written in Avro is read back by sources.
+        for what, envelope in (("rows", "upsert"), ("groups", "debezium")):
+            run(f"create source sinks.back_{what} from kafka (topic 'sunk-avro-{what}') format avro using confluent "
+                f"schema registry connection sinks.sr envelope {envelope}")  # fmt: skip
+        reads_the_same(run, "sinks.back_rows", "select id,name,amount from sinks.t")
+        reads_the_same(run, "sinks.back_groups", "select name,n,s from sinks.v")
+        assert run("select count(*) from sinks.back_rows_errors").fetchone() == (0,)
+        # A column that came later is not written.
+        before = list(registry.subjects["sunk-avro-rows-value"])
+        run("alter table sinks.t add column later int")
+        run("insert into sinks.t values (1000, null, 7, 8)")
+        reads_the_same(run, "sinks.back_rows", "select id,name,amount from sinks.t")
+        assert registry.subjects["sunk-avro-rows-value"] == before, "which it does not write"
         run("drop schema sinks cascade")

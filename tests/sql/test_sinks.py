@@ -10,7 +10,8 @@ from adapter.system.rows import System
 from adapter.system.tidemark_rows import ROWS as TIDEMARK
 from catalog_log.delta import from_empty
 from catalog_log.objects import SINK, Sink
-from catalog_log.records import SINKS_FROM
+from catalog_log.objects.sink import Registering
+from catalog_log.records import AVRO_SINKS_FROM, SINKS_FROM
 from controllers.commands import STORAGE, compute
 from journal.errors import InvalidUsage
 from sql.statements.ddl import plan_ddl
@@ -69,6 +70,16 @@ def refused(image, text: str) -> InvalidUsage:
          {"topic": "T.a_b-1", "partitions": 1, "replicas": 1, "key": (), "envelope": "none",
           "columns": ((1, "name"), (2, "n"))}),
         ("create sink s from src into kafka (topic 't') format json envelope debezium", {"columns": ((1, "id"),)}),
+        ("create sink s from mv into kafka (topic 't') key (name) format avro using confluent schema registry "
+         "connection sr envelope upsert",
+         {"format": "avro", "depends_on": ("u5", "u3"), "registering": Registering("u3", nullable=(1, 2))}),
+        ("create sink s from src into kafka connection far (topic 't') key (id) format avro using confluent schema "
+         "registry connection public.sr (avro key fullname = 'com.a.K', avro value fullname 'V', null defaults, "
+         "key compatibility level 'none', value compatibility level = 'Full_Transitive') envelope debezium",
+         {"depends_on": ("u6", "u2", "u3"),
+          "registering": Registering("u3", "com.a.K", "V", True, "NONE", "FULL_TRANSITIVE", (1,))}),
+        ("create sink s from mv into kafka (topic 't') format avro using confluent schema registry connection sr "
+         "(null defaults = false) envelope none", {"registering": Registering("u3", nullable=(1, 2))}),
     ],
 )  # fmt: skip
 def test_what_is_said_is_kept_and_shown_so_that_it_makes_the_same(text, kept) -> None:
@@ -81,6 +92,9 @@ def test_what_is_said_is_kept_and_shown_so_that_it_makes_the_same(text, kept) ->
     assert (other.fields(), other.topic, other.depends_on) == (found.fields(), found.topic, found.depends_on)
 
 
+AVRO = ("create sink s from mv into kafka connection far (topic 't') {} format avro using confluent schema registry "
+        "connection {} {} envelope none")  # fmt: skip
+AVRO_WORDS = "avro using confluent schema registry connection sr "
 INTO = "create sink s from items into kafka connection far ({}) {} format json envelope {}"
 
 
@@ -106,8 +120,22 @@ INTO = "create sink s from items into kafka connection far ({}) {} format json e
         (INTO.format("topic 't', colour 'red'", "", "none"), "42601"),
         *((INTO.format(f"topic '{each}'", "", "none"), "22023") for each in
           ("", ".", "..", "a b", "naïve", "a/b", "x" * (TOPIC_CHARS_MAX + 1), "x" * (TOPIC_CHARS_MAX - 3))),
-        (INTO.format("topic 't'", "", "none").replace("json", "avro using confluent schema registry connection sr"),
-         "0A000"),
+        (INTO.format("topic 't'", "", "none").replace("json", "avro using schema '\"int\"'"), "0A000"),
+        (INTO.format("topic 't'", "", "none").replace("json", "csv"), "0A000"),
+        (AVRO.format("", "sr", "").replace("mv", "items"), "42602"),
+        (AVRO.format("", "far", ""), "42809"),
+        (AVRO.format("", "items", ""), "42809"),
+        (AVRO.format("", "nix", ""), "42704"),
+        (AVRO.format("", "sr", "()"), "42601"),
+        (AVRO.format("", "sr", "(null defaults, null defaults)"), "42601"),
+        (AVRO.format("", "sr", "(null defaults = 3)"), "42601"),
+        (AVRO.format("", "sr", "(colour 'red')"), "42601"),
+        (AVRO.format("", "sr", "(doc on type mv = 'x')"), "0A000"),
+        (AVRO.format("", "sr", "(avro key fullname 'k')"), "22023"),
+        (AVRO.format("", "sr", "(key compatibility level 'NONE')"), "22023"),
+        (AVRO.format("", "sr", "(value compatibility level 'ANY')"), "22023"),
+        *((AVRO.format("", "sr", f"(avro value fullname '{each}')"), "22023") for each in
+          ("", ".", "a.", ".a", "int", "a.string", "a..b", "1a", "a-b", "a b", "naïve", "a.\"b\"")),
         (INTO.format("topic 't'", "", "none").replace("json", "nothing"), "42601"),
         (INTO.format("topic 't'", "", "none").replace("format json", "key format json value format json"), "0A000"),
         (INTO.format("topic 't'", "", "none") + " with (snapshot = false)", "0A000"),
@@ -168,7 +196,7 @@ def test_it_is_listed_where_one_looks_and_is_no_relation() -> None:
     assert first == {
         "id": sink(image).id, "schema_name": "public", "name": "s", "relation_id": sink(image).relation_id,
         "connection_id": sink(image).connection_id, "topic": "t", "progress_topic": "t-progress", "key": ["id"],
-        "format": "json", "envelope": "upsert",
+        "format": "json", "envelope": "upsert", "registry_id": None,
     }  # fmt: skip
     assert (second["connection_id"], second["key"]) == (None, [])
     assert not {"s", "z"} & {row["relname"] for row in system_rows.ROWS["pg_class"](system)}
@@ -183,3 +211,20 @@ def test_the_storage_controller_alone_is_told_and_older_catalogs_have_none() -> 
     assert SINK not in {c.item.kind for c in translate(from_empty(image), compute("default")) if c.item is not None}
     error = refused(empty_image(SINKS_FROM - 1), UPSERT)
     assert error.sqlstate == "0A000" and f"format {SINKS_FROM}" in error.hint
+    older = ddl(
+        empty_image(AVRO_SINKS_FROM - 1), "create table mv (a int)", "create connection far to kafka (broker 'a:1')",
+        "create connection sr to confluent schema registry (url 'http://a:1')",
+    )  # fmt: skip
+    error = refused(older, AVRO.format("", "sr", ""))
+    assert error.sqlstate == "0A000" and f"format {AVRO_SINKS_FROM}" in error.hint
+    assert sink(ddl(older, AVRO.format("", "sr", "").replace(AVRO_WORDS, "json")))
+
+
+def test_a_registry_is_not_dropped_below_a_sink_and_its_name_follows() -> None:
+    image = ddl(world(), AVRO.format("", "sr", ""))
+    error = refused(image, "drop connection sr")
+    assert error.sqlstate == "2BP01" and "sink s depends on" in error.detail
+    image = ddl(image, 'alter connection sr rename to "The registry"')
+    assert 'CONNECTION public."The registry"' in shown(image, "show create sink s")[0][1]
+    [listed] = TIDEMARK["sinks"](System(image, "tidemark"))
+    assert listed["registry_id"] == "u3"

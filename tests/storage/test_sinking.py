@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
+import fastavro
+import pyarrow as pa
 import pytest
 
-from catalog_log.objects.sink import DEBEZIUM, NONE, UPSERT
+from catalog_log.objects import Column, Sink, Table, numbered
+from catalog_log.objects.sink import DEBEZIUM, NONE, UPSERT, Registering
+from collection.messages.avro_written import Null
 from controllers.storage import sinking
+from controllers.storage.sink_forms import AvroForm, form_of
 from controllers.storage.sinking import Change, Changes, Keys, Message, Sinking, SinkRefused, messages
 
 
@@ -279,3 +286,96 @@ def test_keys_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [keys.put(change(1, key, "x", 1), 1) for key in "ab"] == [1, 1]
     with pytest.raises(SinkRefused, match="NOT ENFORCED"):
         keys.put(change(1, "c", "x", 1), 1)
+
+
+# -- Avro -------------------------------------------------------------------------------------------------------------
+
+COLUMNS = numbered((Column("id", "int4", False), Column("name", "text")))
+
+
+def form_sink() -> Sink:
+    return Sink("u2", "s1", "s", "", relation_id="u1", topic="t", progress_topic="p", key=(1,), format="avro",
+                columns=((1, "id"), (2, "called")), envelope=UPSERT)  # fmt: skip
+
+
+def avro(envelope: str, *key: int, **more: object) -> AvroForm:
+    item = replace(form_sink(), key=key, envelope=envelope, registering=Registering("u9", **more))
+    found = form_of(item, Table("u1", "s1", "t", "", COLUMNS))
+    assert isinstance(found, AvroForm)
+    return found
+
+
+def prepared(form: AvroForm) -> dict[str, tuple[int, dict]]:
+    """What it has registered: the ids by subject, and the schemas."""
+    found: dict[str, tuple[int, dict]] = {}
+
+    def register(subject: str, schema: str, level: str) -> int:
+        found[subject] = (300 + len(found), fastavro.parse_schema(json.loads(schema)))
+        return found[subject][0]
+
+    form.prepare(register)
+    return found
+
+
+def rows(form: AvroForm, *given: tuple[int, str | None, int, int]) -> list[Change]:
+    """``(id, name, diff, ts)``."""
+    columns = [pa.chunked_array([[each[0] for each in given]], pa.int32()),
+               pa.chunked_array([[each[1] for each in given]], pa.string())]  # fmt: skip
+    said = zip(given, form.keys(columns[:1]), form.rows(columns), strict=True)
+    return [Change(ts, key, row, diff) for (*_, diff, ts), key, row in said]
+
+
+def read(registered: dict[str, tuple[int, dict]], part: str, data: bytes | None) -> object:
+    """As Confluent's deserializer has it."""
+    if data is None:
+        return None
+    number, schema = registered[f"t-{part}"]
+    assert data[:1] == b"\0" and int.from_bytes(data[1:5], "big") == number
+    source = io.BytesIO(data[5:])
+    found = fastavro.schemaless_reader(source, schema)
+    assert not source.read()
+    return found
+
+
+def test_avro_says_rows_keys_and_what_became_of_them() -> None:
+    upsert = avro(UPSERT, 1)
+    known = prepared(upsert)
+    changes = rows(upsert, (1, "a", -1, 3), (1, None, 1, 3), (2, "b", -1, 4))
+    assert [(read(known, "key", key), read(known, "value", value)) for _, key, value in
+            messages(UPSERT, changes, None, upsert)] == [
+        ({"id": 1}, {"id": 1, "called": None}), ({"id": 2}, None)]  # fmt: skip
+    pairs = avro(DEBEZIUM, 1)
+    known = prepared(pairs)
+    made = [read(known, "value", value) for *_, value in messages(DEBEZIUM, changes, None, pairs)]
+    assert made == [
+        {"before": {"id": 1, "called": "a"}, "after": {"id": 1, "called": None}, "op": "u", "ts_ms": 3},
+        {"before": {"id": 2, "called": "b"}, "after": None, "op": "d", "ts_ms": 4},
+    ]
+    plain = avro(NONE)
+    assert prepared(plain).keys() == {"t-value"}
+    with pytest.raises(SinkRefused, match=r"a row went at 3.*\{'id': 1, 'called': 'a'\}"):
+        list(messages(NONE, changes[:1], None, plain))
+    twice = [change._replace(diff=2) for change in changes[:1]]
+    with pytest.raises(SinkRefused, match=r"two rows have the key \{'id': 1\} at 3"):
+        list(messages(UPSERT, twice, None, upsert))
+
+
+def test_a_column_that_may_be_null_now_widens_values_and_never_keys() -> None:
+    form = avro(UPSERT, 1)
+    columns = [pa.chunked_array([[1, None]], pa.int32()), pa.chunked_array([["a", "b"]], pa.string())]
+    first = prepared(form)
+    with pytest.raises(Null, match="^id$"):
+        form.rows(columns)
+    form.widened("id")
+    second = prepared(form)
+    assert second["t-key"][1] == first["t-key"][1] and second["t-value"][1]["fields"][0]["type"] == ["null", "int"]
+    assert [read(second, "value", form.value(row))["id"] for row in form.rows(columns)] == [1, None]
+    with pytest.raises(Null):
+        form.keys(columns[:1])
+    # What could be NULL when the sink was made stays so in its schemas, and a column that became so since is, too.
+    assert prepared(avro(UPSERT, 1, nullable=(1,)))["t-key"][1]["fields"][0]["type"] == ["null", "int"]
+    item = replace(form_sink(), registering=Registering("u9", nullable=()))
+    now = form_of(item, Table("u1", "s1", "t", "", (replace(COLUMNS[0], nullable=True), COLUMNS[1])))
+    third = prepared(now)
+    assert third["t-value"][1]["fields"][0]["type"] == ["null", "int"]
+    assert third["t-key"][1]["fields"][0]["type"] == "int"

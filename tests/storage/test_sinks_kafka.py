@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import random
@@ -13,13 +14,16 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 
+import fastavro
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, TopicPartition
 
 from catalog_log import model, records
 from catalog_log.log import CatalogLog
 from catalog_log.objects import Column, Connection, MaterializedView, Sink, Table, numbered
+from catalog_log.objects.sink import Registering
 from collection.binding import Inline
 from collection.columns import DIFF, table_from_rows
 from collection.outside import kafka_settings
@@ -34,6 +38,7 @@ from oracle.model import CommitPart
 from oracle.views_log import ViewsLog
 from oracle.views_records import ViewCommit
 from tests.objects import made
+from tests.registry import SchemaRegistry
 from tests.storage.test_storage_controller import World, eventually
 
 pytestmark = pytest.mark.integration
@@ -61,17 +66,24 @@ def sink(world: World, name: str, envelope: str, key: tuple[int, ...] = (1,), **
     })  # fmt: skip
 
 
-def change(world: World, *rows: tuple[int, str | None, int]) -> int:
+def change(world: World, *rows: tuple[int | None, str | None, int]) -> int:
     """Rows that come and go at one timestamp."""
-    table = table_from_rows(COLUMNS, [row[:2] for row in rows])
+    columns = tuple([replace(each, nullable=True) for each in COLUMNS])
+    table = table_from_rows(columns, [row[:2] for row in rows])
     table = table.append_column(DIFF, [[row[2] for row in rows]])
-    [batch] = encode_rows(COLUMNS, table, "a")
+    [batch] = encode_rows(columns, table, "a")
     inline = (Inline("u1", batch.value, "a", batch.rows),)
     return world.oracle.commit(CommitPart(f"p{random.random()}", inline=inline)).result()
 
 
-def read(world: World, topic: str) -> list[tuple[bytes | None, dict | None, int]]:
-    """``(key, value, timestamp)`` of every record of a topic, in the order of their partitions and offsets."""
+def read(world: World, topic: str) -> list[tuple[bytes | None, dict | None, int, int]]:
+    """``(key, value, timestamp, partition)`` of every record of a topic, in the order of their partitions and
+    offsets."""
+    return [(key, value and json.loads(value), ts, partition) for key, value, ts, partition in raw(world, topic)]
+
+
+def raw(world: World, topic: str) -> list[tuple[bytes | None, bytes | None, int, int]]:
+    """The same as bytes."""
     found = []
     settings = {"isolation.level": "read_committed", "enable.partition.eof": True}
     with closing(clients.make_consumer(world.bootstrap, **settings)) as consumer:
@@ -85,8 +97,8 @@ def read(world: World, topic: str) -> list[tuple[bytes | None, dict | None, int]
                     ended.add(message.partition())
                     continue
                 headers = dict(message.headers() or [])
-                value = message.value() and json.loads(message.value())
-                found.append((message.key(), value, int(headers.get("tidemark-timestamp", b"-1")), message.partition()))
+                ts = int(headers.get("tidemark-timestamp", b"-1"))
+                found.append((message.key(), message.value(), ts, message.partition()))
     return sorted(found, key=lambda each: each[3])
 
 
@@ -245,6 +257,75 @@ def test_a_view_is_written_as_its_cluster_commits_it(world: World) -> None:
     finally:
         writer.close()
         views.close()
+
+
+def read_avro(world: World, registry: SchemaRegistry, topic: str) -> list[tuple[object, object, int]]:
+    """``(key, value, timestamp)`` as Confluent's deserializer has them: by the schema whose id they begin with."""
+    def value(data: bytes | None) -> object:
+        if data is None:
+            return None
+        assert data[:1] == b"\0"
+        schema = fastavro.parse_schema(json.loads(registry.schemas[int.from_bytes(data[1:5], "big")]["schema"]))
+        return fastavro.schemaless_reader(io.BytesIO(data[5:]), schema)
+
+    return [(value(key), value(data), ts) for key, data, ts, _ in raw(world, topic)]
+
+
+def test_avro_is_written_by_schemas_that_a_registry_has(world: World, monkeypatch) -> None:
+    monkeypatch.setattr("controllers.storage.sink.BACKOFF_MAX_S", 0.5)
+    with closing(SchemaRegistry()) as registry:
+        options = (("url", registry.url),)
+        connection = Connection("u9", "s1", "sr", "", to="confluent-schema-registry", options=options)
+        with closing(CatalogLog.open(world.bootstrap, world.names, "test")) as catalog:
+            upper = catalog.upper()
+            catalog.compare_and_append(upper, upper + 1, [records.put(model.ITEMS, "u9", connection)]).result()
+        registering = Registering("u9", value_name="a.V", value_compatibility="FULL", nullable=(2,))
+        upsert = sink(world, "u2", "upsert", format="avro", registering=registering)
+        pairs = sink(world, "u3", "debezium", format="avro", registering=Registering("u9", nullable=(2,)))
+        registry.away = True
+        first = change(world, (1, "a", 1), (2, None, 1))
+        world.tell(TABLE, upsert, pairs)
+        controller = world.start()
+        # Without its registry nothing is written, and it is asked again.
+        eventually(lambda: 'nobody answers where "sr" is to' in (status(controller, "u2")["error"] or ""))
+        registry.away = False
+        eventually(lambda: all(written(controller, each, first) for each in ("u2", "u3")))
+        begun = [(key, value) for key, value, _ in read_avro(world, registry, upsert.topic)]
+        assert begun == [({"id": 1}, {"id": 1, "Name": "a"}), ({"id": 2}, {"id": 2, "Name": None})]
+        assert sorted(registry.subjects) == sorted(f"{each.topic}-{part}" for each in (upsert, pairs)
+                                                   for part in ("key", "value"))  # fmt: skip
+        assert registry.levels == {f"{upsert.topic}-value": "FULL"}
+
+        last = change(world, (1, "a", -1), (1, "b", 1), (2, None, -1))
+        eventually(lambda: all(written(controller, each, last) for each in ("u2", "u3")))
+        assert [each for each in read_avro(world, registry, upsert.topic) if each[2] == last] == [
+            ({"id": 1}, {"id": 1, "Name": "b"}, last), ({"id": 2}, None, last)]  # fmt: skip
+        assert [value for _, value, ts in read_avro(world, registry, pairs.topic) if ts == last] == [
+            {"before": {"id": 1, "Name": "a"}, "after": {"id": 1, "Name": "b"}, "op": "u", "ts_ms": last},
+            {"before": {"id": 2, "Name": None}, "after": None, "op": "d", "ts_ms": last}]  # fmt: skip
+        world.stop()
+
+        # A process that begins finds its schemas there; what a registry does not take is said, and tried again.
+        versions = {subject: list(numbers) for subject, numbers in registry.subjects.items()}
+        subject = f"{world.topic('u4')}-value"
+        registry.register(subject, {"type": "record", "name": "other", "fields": [{"name": "x", "type": "int"}]})
+        other = sink(world, "u4", "none", (), format="avro", registering=Registering("u9", nullable=(2,)))
+        world.tell(other)
+        controller = world.start()
+        eventually(lambda: "incompatible" in (status(controller, "u4")["error"] or ""))
+        assert status(controller, "u4")["state"] == "failed" and subject in status(controller, "u4")["error"]
+        third = change(world, (3, "c", 1))
+        eventually(lambda: written(controller, "u2", third))
+        assert {each: registry.subjects[each] for each in versions} == versions
+        registry.levels[subject] = "NONE"
+        eventually(lambda: written(controller, "u4", third))
+        assert sorted(value["id"] for _, value, _ in read_avro(world, registry, other.topic)) == [1, 3]
+        # A column that became nullable is so in a new version; of the key it cannot be.
+        fourth = change(world, (None, "d", 1))
+        eventually(lambda: written(controller, "u4", fourth))
+        assert read_avro(world, registry, other.topic)[-1] == (None, {"id": None, "Name": "d"}, fourth)
+        assert len(registry.subjects[subject]) == 3
+        eventually(lambda: "of its key has become NULL" in (status(controller, "u3")["error"] or ""))
 
 
 def process(world: World) -> subprocess.Popen:

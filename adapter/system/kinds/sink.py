@@ -19,8 +19,21 @@ def _created(item: Sink, name: str, image: ImageLike) -> str:
     return (
         f"CREATE SINK {name} FROM {_named(item.relation_id, image)}\n"
         f"INTO KAFKA{through} ({', '.join(options)})\n"
-        f"{key}FORMAT {item.format.upper()} ENVELOPE {item.envelope.upper()}"
+        f"{key}FORMAT {item.format.upper()}{_registry(item, image)} ENVELOPE {item.envelope.upper()}"
     )
+
+
+def _registry(item: Sink, image: ImageLike) -> str:
+    found = item.registering
+    if found is None:
+        return ""
+    options = [f"AVRO KEY FULLNAME {_text(found.key_name)}"] if found.key_name else []
+    options += [f"AVRO VALUE FULLNAME {_text(found.value_name)}"] if found.value_name else []
+    options += ["NULL DEFAULTS TRUE"] if found.null_defaults else []
+    options += [f"KEY COMPATIBILITY LEVEL {_text(found.key_compatibility)}"] if found.key_compatibility else []
+    options += [f"VALUE COMPATIBILITY LEVEL {_text(found.value_compatibility)}"] if found.value_compatibility else []
+    told = f" ({', '.join(options)})" if options else ""
+    return f" USING CONFLUENT SCHEMA REGISTRY CONNECTION {_named(found.registry_id, image)}{told}"
 
 
 def _key(item: Sink, image: ImageLike) -> list[str]:
@@ -41,7 +54,8 @@ def _text(text: str) -> str:
 def _row(item: Sink, place: Place, image: ImageLike) -> dict[str, object]:
     return {"id": item.id, "schema_name": place.schema, "name": item.name, "relation_id": item.relation_id,
             "connection_id": item.connection_id or None, "topic": item.topic, "progress_topic": item.progress_topic,
-            "key": _key(item, image), "format": item.format, "envelope": item.envelope}  # fmt: skip
+            "key": _key(item, image), "format": item.format, "envelope": item.envelope,
+            "registry_id": item.registering.registry_id if item.registering is not None else None}  # fmt: skip
 
 
 def _listed(item: Sink, image: ImageLike) -> tuple[str | None, ...]:
@@ -51,6 +65,7 @@ def _listed(item: Sink, image: ImageLike) -> tuple[str | None, ...]:
 
 ROWS = KindRows(
     "", _created, access=NO_ACCESS, table_type=None, privileges=(), own={"tm_catalog.sinks": _row},
-    columns={"sinks": "id schema_name name relation_id connection_id topic progress_topic key:_text format envelope"},
+    columns={"sinks": "id schema_name name relation_id connection_id topic progress_topic key:_text format envelope "
+                      "registry_id"},
     listed=_listed,
 )  # fmt: skip
