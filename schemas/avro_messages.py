@@ -206,20 +206,6 @@ def reading(writer: Schema, reader: Schema) -> Callable[[bytes, int], Any]:
     return read
 
 
-def writing(schema: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], bytes]:
-    """What gives the bytes of a record of ``schema``, whose values are as Avro carries them: of logical types what is
-    under them."""
-    written = fastavro.parse_schema(_physical(schema))
-    write = fastavro.schemaless_writer
-
-    def record(value: Mapping[str, Any]) -> bytes:
-        out = BytesIO()
-        write(out, written, value)
-        return out.getvalue()
-
-    return record
-
-
 def _meant_otherwise(writer: Tree, reader: Tree, place: str) -> str | None:
     """A place that both have and mean otherwise."""
     if isinstance(writer, list) or isinstance(reader, list):

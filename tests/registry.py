@@ -70,7 +70,7 @@ class SchemaRegistry:
         self._server.server_close()
 
     def _answer(self, path: str) -> tuple[int, object]:
-        match [unquote(part) for part in path.strip("/").split("/")]:
+        match [unquote(part) for part in path.partition("?")[0].strip("/").split("/")]:
             case ["subjects"]:
                 return 200, sorted(self.subjects)
             case ["subjects", subject, "versions", "latest"]:

@@ -15,14 +15,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
-from decimal import Context, Decimal
+from decimal import Context
 from typing import NamedTuple
 
 import pyarrow as pa
 
-from schemas.avro_messages import writing
+from schemas.avro_bytes import FALSE, NULL, SOME, TRUE, double, items, long, number, single, sized, text
 from values.sql_type import SqlType
-from values.types import avro_type
+from values.types import avro_type, carried
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 """What may be the name of a field, of a type, and of each part of a full name."""
@@ -120,38 +120,29 @@ class _Types:
 
 # -- rows -------------------------------------------------------------------------------------------------------------
 
+Encode = Callable[[object], bytes]
+"""One value, never ``None``, as Arrow has it: of dates and moments the whole number under them."""
+
 
 class AvroRows:
     """Writes rows of ``columns`` by their schema, without what says which that is."""
 
     def __init__(self, columns: Sequence[WrittenColumn]) -> None:
         self._columns = columns
-        self._write = writing(row_schema("row", columns))
-        self._as_avro = [_converter(each.type) for each in columns]
+        self._encode = [_encoder(each.type) for each in columns]
 
     def rows(self, columns: Sequence[pa.ChunkedArray]) -> list[bytes]:
         """One record a row; ``columns`` are those of the writer, one at least.  Raises :class:`Null`."""
-        values = []
-        for each, convert, column in zip(self._columns, self._as_avro, columns, strict=True):
+        parts = []
+        for each, encode, column in zip(self._columns, self._encode, columns, strict=True):
             if column.null_count and not each.nullable:
                 raise Null(each.name)
-            values.append(convert(column))
-        names = [each.name for each in self._columns]
-        return [self._write(dict(zip(names, row, strict=True))) for row in zip(*values, strict=True)]
-
-
-def _converter(sql: SqlType) -> Callable[[pa.ChunkedArray], list[object]]:
-    one = _one(sql.element if sql.is_array else sql)
-
-    def convert(column: pa.ChunkedArray) -> list[object]:
-        values = column.cast(_plain(column.type)).to_pylist()
-        if one is None:
-            return values
-        if sql.is_array:
-            return [None if of is None else [None if each is None else one(each) for each in of] for of in values]
-        return [None if each is None else one(each) for each in values]
-
-    return convert
+            values = column.cast(_plain(column.type)).to_pylist()
+            if each.nullable:
+                parts.append([NULL if value is None else SOME + encode(value) for value in values])
+            else:
+                parts.append(list(map(encode, values)))
+        return list(map(b"".join, zip(*parts, strict=True)))
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
@@ -163,19 +154,31 @@ def _plain(kind: pa.DataType) -> pa.DataType:
     return pa.list_(_plain(kind.value_type)) if pa.types.is_list(kind) else kind
 
 
-def _one(sql: SqlType) -> Callable[[object], object] | None:
-    """From what Arrow carries to what Avro does, where that is another value."""
+def _encoder(sql: SqlType) -> Encode:
+    if sql.is_array:
+        one = _encoder(sql.element)
+        return lambda value: items([NULL if each is None else SOME + one(each) for each in value])
     if sql.name == "numeric" and not sql.is_free:
-        return lambda value: _digits(value, sql.scale)
+        scale = sql.scale
+        return lambda value: number(int(value.scaleb(scale, _EXACT)))
     if sql.name == "bpchar":  # kept without the blanks at its end, and shown with them
         length = sql.precision or 0
-        return lambda value: value.ljust(length)
-    return None
+        return lambda value: text(value.ljust(length))
+    if sql.name == "interval":
+        return lambda value: b"".join([long(value[part]) for part in ("months", "days", "micros")])
+    return _ENCODERS[avro_name(carried(sql))]
 
 
-def _digits(value: Decimal, scale: int) -> bytes:
-    number = int(value.scaleb(scale, _EXACT))
-    return number.to_bytes((number.bit_length() + 8) // 8, "big", signed=True)
+def avro_name(sql: SqlType) -> str:
+    """What Avro calls the bare value of ``sql``."""
+    said = avro_type(sql)
+    return said if isinstance(said, str) else said["type"]
+
+
+_ENCODERS: dict[str, Encode] = {
+    "boolean": lambda value: TRUE if value else FALSE, "int": long, "long": long, "float": single, "double": double,
+    "bytes": sized, "string": text,
+}  # fmt: skip
 
 
 def as_json(schema: dict[str, object]) -> str:

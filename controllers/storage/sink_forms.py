@@ -24,13 +24,14 @@ from collection.messages.avro_written import (
     pair_schema,
     row_schema,
 )
-from schemas.avro_messages import read_schema, reading, writing
+from schemas.avro_bytes import NULL, SOME, long, text
+from schemas.avro_messages import read_schema, reading
 
 Register = Callable[[str, str, str], int]
 """The id of a schema: of which subject, as text, and which level of compatibility that gets where it has none."""
 
-_PLAIN, _NONE, _SOME = b"\0", b"\0", b"\2"
-"""Before the id of a schema; of a union of null and a record, which of the two follows."""
+_MAGIC = b"\0"
+"""Before the id of a schema."""
 
 
 class Form(Protocol):
@@ -100,10 +101,6 @@ class AvroForm:
         self._value_schema = pair_schema if sink.envelope == DEBEZIUM else row_schema
         self._columns, self._key = tuple(columns), tuple(key)
         self._rows, self._keys = AvroRows(columns), AvroRows(key)
-        self._became = writing({
-            "type": "record", "name": "became",
-            "fields": [{"name": "op", "type": "string"}, {"name": "ts_ms", "type": "long"}],
-        })  # fmt: skip
         self._of_key = self._of_value = b""
 
     def prepare(self, register: Register) -> None:
@@ -130,8 +127,8 @@ class AvroForm:
         return self._of_value + row
 
     def pair(self, ts: int, op: str, before: bytes | None, after: bytes | None) -> bytes:
-        sides = b"".join(_NONE if each is None else _SOME + each for each in (before, after))
-        return self.value(sides + self._became({"op": op, "ts_ms": ts}))
+        sides = [NULL if each is None else SOME + each for each in (before, after)]
+        return self.value(b"".join([*sides, text(op), long(ts)]))
 
     def shown(self, said: bytes, key: bool = False) -> str:
         schema = read_schema(as_json(row_schema("row", self._key if key else self._columns)))
@@ -139,4 +136,4 @@ class AvroForm:
 
 
 def _head(number: int) -> bytes:
-    return _PLAIN + number.to_bytes(4, "big")
+    return _MAGIC + number.to_bytes(4, "big")

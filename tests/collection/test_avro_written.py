@@ -21,6 +21,7 @@ from collection.messages.avro_written import (
     pair_schema,
     row_schema,
 )
+from schemas.avro_bytes import long, number
 from schemas.avro_messages import read_schema, reading
 from tests.collection.test_json_written import VALUES, value
 from values.types import row_of
@@ -127,3 +128,13 @@ def test_others_read_what_logical_types_mean() -> None:
 def test_a_null_where_there_may_be_none_is_told() -> None:
     with pytest.raises(Null, match="^b$"):
         encoded(written(("a", "int4", True), ("b", "text", False)), [(None, "x"), (1, None)])
+
+
+def test_whole_numbers_of_any_size_are_as_fastavro_has_them() -> None:
+    edges = {sign * (1 << bits) + more for bits in range(64) for sign in (1, -1) for more in (-1, 0, 1)}
+    for whole in sorted(each for each in edges if -(1 << 63) <= each < 1 << 63):
+        out = io.BytesIO()
+        fastavro.schemaless_writer(out, "long", whole)
+        assert long(whole) == out.getvalue(), whole
+        schema = {"type": "bytes", "logicalType": "decimal", "precision": 20, "scale": 2}
+        assert fastavro.schemaless_reader(io.BytesIO(number(whole)), schema) == Decimal(whole).scaleb(-2)
