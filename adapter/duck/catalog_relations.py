@@ -182,10 +182,16 @@ class CatalogRelations:
 
     @bounded
     def of_rows(
-        self, query: Query, types: Sequence[tuple[str, SqlType]], tables: Mapping[str, pa.Table]
+        self,
+        query: Query,
+        types: Sequence[tuple[str, SqlType]],
+        tables: Mapping[str, pa.Table],
+        running: Running | None = None,
     ) -> pa.Table:
         """The rows of a query over ``tables``, relations by their ids, which no other question sees."""
-        return as_types(_constants().constant(query, Running(), tables), [sql_type for _, sql_type in types])
+        return as_types(
+            _constants().constant(query, running or Running(), tables), [sql_type for _, sql_type in types]
+        )
 
     @bounded
     def values(self, query: Query) -> list[object]:

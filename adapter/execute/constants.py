@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import islice
@@ -22,7 +22,7 @@ from lower.duckdb.engine import Running
 from plan import relations as r
 from plan.scalars import Scalar
 from sql.statements.plans import SelectPlan
-from trees.errors import unsupported
+from trees.errors import unsupported, untold
 from trees.types import BOOL
 from values.types import SqlType, arrow_type
 
@@ -46,6 +46,20 @@ class Constants:
     ) -> pa.Table:
         """What a query gives that reads nothing, where it draws by what it is :meth:`drawn`."""
         return await interruptible(self._whole, plan, params, drawn)
+
+    async def over(
+        self, plan: SelectPlan, params: Sequence[object | None], tables: Mapping[str, pa.Table]
+    ) -> pa.Table:
+        """What a query gives that reads ``tables`` alone, by the ids of their relations."""
+        return await interruptible(self._over_given, plan, params, tables)
+
+    def _over_given(
+        self, plan: SelectPlan, params: Sequence[object | None], tables: Mapping[str, pa.Table], running: Running
+    ) -> pa.Table:
+        query = plan.query(params)
+        if query is None:
+            raise untold("this query", "what it reads has no plan")
+        return self._relations.of_rows(query, [(c.name, c.type) for c in plan.columns], tables, running)
 
     def _whole(
         self, plan: SelectPlan, params: Sequence[object | None], drawn: r.Query | None, running: Running

@@ -95,7 +95,7 @@ class TidemarkExecutor:
         relations, nodes = CatalogRelations(), nodes or NodeStatus()
         constants = Constants(relations)
         self.system = SystemReads(relations, self.plans, catalog, oracle, nodes, now_ms)
-        self.reads = Reads(peeks, self.plans)
+        self.reads = Reads(peeks, self.plans, constants)
         self.commits = Commits(Inserter(catalog, oracle, writer, bridge), self.images)
         not_null = NotNull(self.images, self.plans, self.reads)
         self._ddl = DdlStatements(
@@ -120,9 +120,7 @@ class TidemarkExecutor:
             st.Insert: inserts.run,
             st.Change: changes.run,
             st.Truncate: changes.run,
-            st.Writing: Writings(
-                self.images, self.plans, self.commits, self.prepare_statement, self.run
-            ).run,
+            st.Writing: Writings(self.images, self.plans, self.commits, self.prepare_statement, self.run).run,
             st.CopyFrom: self.copies.into,
             st.CopyTo: self.copies.out,
             st.DDL: self._ddl.run,

@@ -21,6 +21,7 @@ from oracle.state import OracleState
 from plan.text import lines as plan_lines
 from sql.binding.bind import Bound, inputs_of
 from sql.objects.called import Objects
+from sql.objects.given import Given, is_given
 from sql.objects.identifiers import quoted
 from sql.objects.names import ImageLike, Names, SystemRelation, cluster_named, full_name, relation
 from sql.statements.as_of import plan_as_of
@@ -31,6 +32,7 @@ from sql.statements.plans import SelectPlan
 from sql.statements.select import bind_select, drawn_over_rows, plan_bound, plan_query, plan_select
 from sql.statements.writing import plan_writing
 from sql.syntax import statements as st
+from sql.syntax.merge import Merge
 from sql.syntax.query import AsOf
 from sql.views.inlined import as_called, with_views
 from sql.views.kept_views import TEXT_ALONE, planned_query, spark_query
@@ -88,16 +90,27 @@ def explain(statement: st.Explain, image: ImageLike, names: Names, state: Oracle
             lines += [f"  {line}" for line in below]
         return Explanation(lines, peek)
     if isinstance(inner, st.Writing):
-        lines = []
-        for part, each, _ in plan_writing(inner, image, names, {}).parts:
-            below, peek = explain(st.Explain("plan", each), image, names, state)
-            lines += below if part.name is None else [f"With {part.name}", *(f"  {line}" for line in below)]
-        return Explanation(lines)
+        return Explanation(_parts(inner, image, names, state))
     if isinstance(inner, st.DDL):
         plan = plan_ddl(inner, image, names)
         lines = [plan.tag] + [f"  {'put' if u.diff > 0 else 'remove'} {u.collection} {u.key}" for u in plan.updates]
         return Explanation(lines + [f"  notice: {notice.message}" for notice in plan.notices])
     raise wrong_kind("this statement", "statement that can be explained")
+
+
+def _parts(inner: st.Writing, image: ImageLike, names: Names, state: OracleState | None) -> list[str]:
+    """The statement itself, and in it the WITH queries that write, as PostgreSQL calls them; of MERGE its clauses."""
+    *others, main = plan_writing(inner, image, names, {}).parts
+    own = inner.own if isinstance(inner, Merge) else frozenset()
+    lines = []
+    for each in others:
+        called = f"When {(each.part.name or '').split()[-1]}" if each.part.name in own else f"CTE {each.part.name}"
+        below = explain(st.Explain("plan", each.statement), each.over(image), names, state).lines
+        lines += [f"  {called}", *(f"    {line}" for line in below)]
+    if isinstance(inner, Merge):
+        return ["Merge", *lines]
+    first, *rest = explain(st.Explain("plan", main.statement), main.over(image), names, state).lines
+    return [first, *lines, *rest]
 
 
 def _historical(
@@ -116,7 +129,7 @@ def _historical(
 
 def _explained(plan: SelectPlan, image: ImageLike, gear: str, planned: Sequence[str] = ()) -> Explanation:
     asked = plan.reads or plan
-    by_cluster = asked.kind not in ("constant", "catalog") and asked.lookup is None
+    by_cluster = asked.kind == "peek" and asked.lookup is None
     return Explanation(_select(plan, image, gear, planned), _peek(asked) if by_cluster else None)
 
 
@@ -125,7 +138,8 @@ def _peek(plan: SelectPlan) -> Peek:
     nothing = [None] * max(plan.params, default=0)
     text = plan.plan_text(nothing)
     sql = plan.spark_sql(nothing) if text is None else ""
-    return Peek("", sql, plan.inputs, plan.catalog_ts, None, plan=text)
+    inputs = tuple([each for each in plan.inputs if not is_given(each)])
+    return Peek("", sql, inputs, plan.catalog_ts, None, plan=text)
 
 
 def files(found: Mapping[str, Considered | None], image: ImageLike) -> list[str]:
@@ -163,6 +177,8 @@ def _select(plan: SelectPlan, image: ImageLike, gear: str, planned: Sequence[str
         return ["Draws values of sequences, each time it runs, for the rows of:", *read]
     if plan.kind == "constant":
         return ["Constant: answered by the adapter", *planned]
+    if plan.kind == "given":
+        return [*(f"CTE Scan on {_label(image, each)}" for each in plan.inputs), *planned]
     if plan.kind == "catalog":
         return [f"System relations: answered by the adapter at catalog timestamp {plan.catalog_ts}"]
     lines = []
@@ -241,6 +257,8 @@ def quote_text(text: str) -> str:
 
 def _label(image: ImageLike, item_id: str) -> str:
     item = image.item(item_id)
+    if isinstance(item, Given):
+        return item.name
     return full_name(image, item) if item is not None else item_id
 
 

@@ -36,7 +36,7 @@ class OverRows:
         """What ``plan`` gives, and where it has read its rows: all of them, before it draws."""
         reads, read_ts = plan.reads, None
         assert reads is not None
-        if reads.kind == "peek":
+        if reads.kind in ("peek", "given"):
             answer = await self._reads.read(session, image, reads, params, as_of)
             read_ts = session.transaction.read_ts or as_of
             told = "values of sequences beside rows", "draw them in several statements"

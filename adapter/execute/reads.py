@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 
+import pyarrow as pa
+
+from adapter.execute.constants import Constants
 from adapter.execute.peeks import PeekAnswer, Peeks, give_up
 from adapter.execute.planning import LONG_CHARS
 from adapter.execute.plans import Plans
@@ -19,20 +22,24 @@ from adapter.state.session_state import SessionState
 from catalog_log.image import Image
 from catalog_log.objects import Table, view_inputs
 from collection.rows import encode
+from controllers.peeks.given import packed
 from controllers.peeks.peek import OWN_BYTES_MAX, PEEK_TIMEOUT_MS, Lookup, Own, Peek
 from journal.errors import Rejected
 from journal.timestamps import DataTs
+from sql.objects.given import is_given
 from sql.objects.names import cluster_named
 from sql.statements.plans import SelectPlan
 from trees.errors import unsupported
 
 
 class Reads:
-    """Asks controllers by ``peeks``; ``plans`` has long texts written beside the loop."""
+    """Asks controllers by ``peeks``; ``plans`` has long texts written beside the loop.  What reads nothing but rows
+    that are here is answered here."""
 
-    def __init__(self, peeks: Peeks, plans: Plans) -> None:
+    def __init__(self, peeks: Peeks, plans: Plans, constants: Constants) -> None:
         self._peeks = peeks
         self._plans = plans
+        self._constants = constants
 
     async def read(
         self,
@@ -49,6 +56,8 @@ class Reads:
         0A000 for a materialized view of what it has written, which follows from that only once that is committed, and
         54000 where it has written too much of what it reads.
         """
+        if plan.kind == "given":
+            return Here(await self._constants.over(plan, params, _given_to(session, plan)))
         if not session.transaction.in_block:
             return await self._peek(session, image, plan, params, as_of)
         transaction, tables = session.transaction, tables_below(image, plan.inputs)
@@ -103,11 +112,13 @@ class Reads:
         written_ts = session.written_ts if written_ts is None else written_ts
         timeout_ms = min(session.statement_timeout_ms or PEEK_TIMEOUT_MS, PEEK_TIMEOUT_MS)
         lookup = None
-        if plan.lookup is not None and not own:
+        inputs = tuple([each for each in plan.inputs if not is_given(each)])
+        given = packed(_given_to(session, plan)) if len(inputs) < len(plan.inputs) else ()
+        if plan.lookup is not None and not own and not given:
             key, residual = plan.asked(params)
             lookup = Lookup(plan.lookup.index_id, plan.lookup.relation_id, key, residual)
         deadline = time.monotonic() + timeout_ms / 1000
-        peek = Peek("", "", plan.inputs, plan.catalog_ts, as_of, lookup, timeout_ms, only_at, own=own)
+        peek = Peek("", "", inputs, plan.catalog_ts, as_of, lookup, timeout_ms, only_at, own=own, given=given)
         if lookup is not None:
             answer = await self._peeks.lookup(peek, cluster_id)
             if answer is not None and not _misses(answer, written_ts):
@@ -131,9 +142,30 @@ class Reads:
         found = await self._plans.of_size(plan.large, LONG_CHARS, plan.plan_text, params)
         if found is not None:
             return peek._replace(plan=found)
+        if peek.given:
+            hint = "write first, and read in the same transaction block"
+            raise unsupported("reading this beside a WITH query that writes", hint=hint)
         if peek.own:
             raise unsupported("reading this in the transaction block that wrote to it", hint="COMMIT first")
         return peek._replace(sql=await self._plans.of_size(plan.large, LONG_CHARS, plan.spark_sql, params))
+
+
+class Here:
+    """An answer that no controller has given."""
+
+    as_of = None
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+
+    async def batches(self) -> AsyncIterator[pa.RecordBatch]:
+        for batch in self._table.to_batches():
+            yield batch
+
+
+def _given_to(session: SessionState, plan: SelectPlan) -> dict[str, pa.Table]:
+    """What other parts of the statement have given of what ``plan`` reads."""
+    return {each: session.given[each] for each in plan.inputs if is_given(each)}
 
 
 def own_rows(image: Image, plan: SelectPlan, written: Sequence[Rows]) -> tuple[Own, ...]:

@@ -17,34 +17,30 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from adapter.encode.values import encoder_for
 from adapter.execute.commits import Commits
 from adapter.execute.images import Images
 from adapter.execute.lines import pause
 from adapter.execute.plans import Plans
 from adapter.execute.results import check_result, check_zone, collect, oids_of
 from adapter.execute.returned import returned
-from adapter.execute.rows import Rows, check_buffer
+from adapter.execute.rows import BUFFER_BYTES_MAX, Rows, check_buffer
 from adapter.execute.session_names import names_of
-from adapter.state.interfaces import OutputColumn, Prepared, Result
+from adapter.state.interfaces import Prepared, Result
 from adapter.state.session_state import SessionState
 from adapter.state.transaction import Transaction
 from adapter.state.variables import SERIALIZABLE
+from collection.columns import sql_type
 from journal.errors import Conflict, InvalidUsage, Rejected
 from oracle.errors import SnapshotTooOld
-from sql.binding.bind import OutputType
-from sql.statements.plan_cache import Statement
-from sql.statements.writing import WritingPlan, placed, query_of
+from sql.objects.given import Given
+from sql.statements.plan_cache import Statement, part_of
+from sql.statements.writing import PlannedPart, WritingPlan
 from sql.syntax.merge import Merge
-from sql.syntax.writing import Part, Writing
+from sql.syntax.writing import Writing
+from values.types import arrow_type
 
 TRIES_MAX = 16
 """Times that a statement is made, as of UPDATE (:mod:`adapter.execute.changes`)."""
-
-GIVEN_VALUES_MAX = 10_000
-"""Values that a part gives to others: they stand in texts, which may have 100,000 words and signs
-(:mod:`sql.syntax.tokens`), and planned by the thousand in
-some 150 ms."""
 
 Prepare = Callable[[SessionState, Statement], Awaitable[Prepared]]
 Run = Callable[[SessionState, Prepared, Sequence[object | None]], Awaitable[Result]]
@@ -93,30 +89,23 @@ class Writings:
         check_zone(prepared, names_of(block).zone, plan)
         check_result(prepared.columns, returned(plan) or ())
         oids = oids_of(plan.params, prepared.param_oids, None)
-        given: dict[str, str] = {}
+        whole = replace(statement, param_oids=oids)
+        block.given = {}
         counts: dict[str, int] = {}
         written: list[list[Rows]] = []
         answer: Result | None = None
-        for part in _in_order(parsed):
-            text, own = parsed.text_of(part, given)
-            numbers = parsed.numbers(part)
-            at = len(block.buffer)
-            try:
-                made = self._plans.once if any(e.writes for e in parsed.below(part)) else self._plans.statement
-                each = await made(text, [oids[number - 1] for number in numbers])
-                sub = replace(await self._prepare(block, each), zone=prepared.zone)
-                result = await self._run(block, sub, [params[number - 1] for number in numbers])
-            except InvalidUsage as error:
-                placed(error, parsed, part, text, own)
-                raise
+        for each in _in_order(plan.parts):
+            at, name = len(block.buffer), each.part.name
+            sub = await self._prepare(block, part_of(each, whole, planned, names_of(block)))
+            result = await self._run(block, replace(sub, zone=prepared.zone), params)
             written.append(list(block.buffer[at:]))
             batches = await _collected(result)
-            if part.name is not None:
-                counts[part.name] = int(result.tag.rsplit(" ", 1)[-1])
-            if part.name is None:
+            if name is None:
                 answer = replace(result, batches=batches)
-            elif result.columns is not None:
-                given[part.name] = _given(part, result.columns, batches)
+                continue
+            counts[name] = int(result.tag.rsplit(" ", 1)[-1])
+            if each.gives is not None:
+                block.given[each.gives.id] = _given(each.gives, batches)
         assert answer is not None, "the statement itself is a part"
         if isinstance(parsed, Merge):
             _check_pairs(parsed, answer, counts)
@@ -152,18 +141,22 @@ def _taken_over(session: SessionState, block: SessionState, before: int) -> None
         outer.keys_read |= inner.keys_read
 
 
-def _in_order(parsed: Writing) -> list[Part]:
+def _in_order(parts: Sequence[PlannedPart]) -> list[PlannedPart]:
     """What is run, in its order: the statement itself before what nobody reads."""
-    main = parsed.parts[-1]
+    *others, main = parts
+    by_id = {each.gives.id: each for each in others if each.gives is not None}
     read: set[str] = set()
     queue = [main]
     while queue:
-        for each in parsed.below(queue.pop()):
-            if each.name is not None and each.name not in read:
-                read.add(each.name)
-                queue.append(each)
-    writing = [each for each in parsed.parts[:-1] if each.statement is not None]
-    return [*(e for e in writing if e.name in read), main, *(e for e in writing if e.name not in read)]
+        for each in queue.pop().reads:
+            if each not in read:
+                read.add(each)
+                queue.append(by_id[each])
+
+    def is_read(each: PlannedPart) -> bool:
+        return each.gives is not None and each.gives.id in read
+
+    return [*filter(is_read, others), main, *(each for each in others if not is_read(each))]
 
 
 async def _collected(result: Result) -> list[pa.RecordBatch]:
@@ -174,24 +167,22 @@ async def _collected(result: Result) -> list[pa.RecordBatch]:
     return list(result.batches)
 
 
-def _given(part: Part, columns: Sequence[OutputColumn], batches: Sequence[pa.RecordBatch]) -> str:
-    """What a part has given, as a WITH query."""
-    height = sum(batch.num_rows for batch in batches)
-    if height * len(columns) > GIVEN_VALUES_MAX:
+def _given(relation: Given, batches: Sequence[pa.RecordBatch]) -> pa.Table:
+    """The rows of ``batches`` as those of ``relation``.  54000 where they are more than a statement may hold."""
+    size = sum(batch.nbytes for batch in batches)
+    if size > BUFFER_BYTES_MAX:
         raise Rejected(
-            f'WITH query "{part.name}" gives too many rows to others',
+            f'WITH query "{relation.name}" gives too many rows to others',
             sqlstate="54000",
-            detail=f"{height * len(columns)} values, at most {GIVEN_VALUES_MAX} are handed on",
+            detail=f"{size} bytes, at most {BUFFER_BYTES_MAX} are held by one statement",
             hint="write in several statements, in one transaction block",
         )
-    encoder = encoder_for(tuple(columns), (0,) * len(columns), "UTC")
-    rows: list[list[str | None]] = []
-    for batch in batches:
-        named = pa.RecordBatch.from_arrays(batch.columns, [f"c{at}" for at in range(len(columns))])
-        texts = [each.to_pylist() for each in encoder.written(named)]
-        for row in zip(*texts, strict=True):
-            rows.append([None if text is None else bytes(text).decode() for text in row])
-    return query_of(part, [OutputType(column.name, column.type) for column in columns], rows)
+    schema = pa.schema([(column.name, arrow_type(sql_type(column.type))) for column in relation.columns])
+    tables = [
+        pa.Table.from_arrays([a.cast(f.type) for a, f in zip(batch.columns, schema, strict=True)], schema=schema)
+        for batch in batches
+    ]
+    return pa.concat_tables(tables).combine_chunks() if tables else schema.empty_table()
 
 
 def _twice_changed() -> InvalidUsage:

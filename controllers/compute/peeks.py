@@ -8,6 +8,7 @@ turn; a peek is over at its timeout, waiting or running.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import queue
 import threading
@@ -24,8 +25,10 @@ from sqlglot import exp
 
 from catalog_log.settings import AUTO
 from collection.columns import sql_type
+from controllers.compute import spark_text as sp
 from controllers.compute.core import Answer, Asked, Clock, GivenUp
 from controllers.compute.failures import Interrupted, of_spark, to_reader, unexplained
+from controllers.compute.handing import schema_sql
 from controllers.compute.handling import Handling
 from controllers.compute.indexes import Indexes
 from controllers.compute.inventory import Inventory
@@ -34,11 +37,12 @@ from controllers.compute.operators.left import Left
 from controllers.compute.operators.process import Process
 from controllers.compute.operators.small import Small
 from controllers.compute.peek_query import PeekQuery, query_of
-from controllers.compute.relation import Relation
+from controllers.compute.relation import Relation, own_name
 from controllers.compute.running import answered
 from controllers.compute.session import PEEK_POOL, cancel_group, has_ended
 from controllers.compute.sought import Sought
 from controllers.compute.sources import Sources
+from controllers.peeks.given import unpacked
 from controllers.peeks.lookup_codec import Found, Key
 from controllers.peeks.peek import Considered, Peek, Question
 from controllers.peeks.peek_codec import decode_error
@@ -49,6 +53,8 @@ from journal.errors import Conflict, InvalidUsage, TidemarkError, Unavailable
 from journal.timestamps import DataTs
 
 log = logging.getLogger(__name__)
+
+_serial = itertools.count()
 
 SPARK_PEEKS_MAX = 4
 """Reads on Spark at once: planning of one overlaps execution of others; more would only share two cores thinner."""
@@ -247,7 +253,7 @@ class PeekDesk:
             with self._lock:
                 if self._closed:
                     raise _stopping()
-                if isinstance(small, str) or not query.reads_only(peek.inputs):
+                if isinstance(small, str) or not query.reads_only((*peek.inputs, *(i.relation_id for i in peek.given))):
                     on_spark()
                 else:
                     in_process_first(small)
@@ -342,9 +348,12 @@ class PeekDesk:
                     i: sources.present(relations[i], as_of) if own is None else relations[i].present(as_of, own)
                     for i, own in _own(peek, relations, as_of).items()
                 }
+            brought = unpacked(peek)
             if any(table is None for table in tables.values()):
                 return None
-            found = self._process.rows(small, query.types, tables)
+            if any(table.num_rows > RESIDENT_ROWS_MAX for table in brought.values()):
+                return None
+            found = self._process.rows(small, query.types, tables | brought)
             query.rest.over()
             return found.rename_columns(list(query.query.names))
         except Left as left:
@@ -366,6 +375,7 @@ class PeekDesk:
                     i: self._rows(sources, each, as_of, sought.get(i, ()), peek, i, reads)
                     for i, each in relations.items()
                 }
+                rows |= {i: self._shown(i, table, query, relations, reads) for i, table in unpacked(peek).items()}
                 return answered(
                     self._spark, query.on_spark(rows), sources.large, before=query.asked_before(rows)
                 )
@@ -381,6 +391,23 @@ class PeekDesk:
         finally:
             with suppress(Py4JError, OSError):  # of a JVM that is gone: what it was asked says so
                 context.setLocalProperty("spark.jobGroup.id", None)
+
+    def _shown(
+        self, name: str, table: pa.Table, query: PeekQuery, relations: Mapping[str, Relation], reads: ExitStack
+    ) -> exp.Expression:
+        """The rows of a relation that a peek brings, which Spark has for as long as it is read."""
+        read = next((node for node in query.gets if node.item_id == name), None)
+        names = [f"c{at}" for at in range(table.num_columns)]
+        if not relations or read is None or not names == table.column_names == list(read.names):
+            raise InvalidUsage("malformed peek", sqlstate="08P01", detail=f"it brings {name}, and reads no such rows")
+        types = [kind.type for kind in read.kinds]
+        if not table.num_rows:  # of no rows Spark cannot always tell the types
+            nulls = [sp.cast(exp.null(), kind, column) for column, kind in zip(names, types, strict=True)]
+            return sp.select(nulls, where=exp.false())
+        handing, view = next(iter(relations.values())).handing, own_name(f"given{next(_serial)}")
+        handing.show(table, view, schema_sql(zip(names, types, strict=True)))
+        reads.callback(handing.take_back, view)
+        return sp.select([sp.called(sp.column(column), column) for column in names], sp.table(view))
 
     def _rows(
         self, sources: Sources, relation: Relation, as_of: DataTs, asked: Sequence[Sought], peek: Peek, name: str,

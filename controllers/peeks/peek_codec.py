@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from datetime import date, datetime
 from decimal import Decimal
 
-from controllers.peeks.peek import PEEK_TIMEOUT_MS, Considered, Lookup, Own, Peek
+from controllers.peeks.peek import PEEK_TIMEOUT_MS, Considered, Given, Lookup, Own, Peek
 from journal.errors import (
     Conflict,
     FatalLog,
@@ -41,7 +41,8 @@ def encode_peek(peek: Peek) -> bytes:
     return json.dumps({
         "peek_id": peek.peek_id,
         # A controller of before does not know of own rows.  It must not answer without them: this is no peek to it.
-        "sql": None if peek.own else peek.sql,
+        # (Nor of given ones: their relations are none of its inputs, so it answers nothing that reads them.)
+        "sql": None if peek.own or peek.given else peek.sql,
         "plan": peek.plan,
         "inputs": list(peek.inputs),
         "catalog_ts": peek.catalog_ts,
@@ -49,6 +50,7 @@ def encode_peek(peek: Peek) -> bytes:
         "timeout_ms": peek.timeout_ms,
         "only_at": peek.only_at,
         "own": [[each.collection_id, *map(_text_of, each.values)] for each in peek.own],
+        "given": [[each.relation_id, _text_of(each.rows)] for each in peek.given],
         "lookup": None if lookup is None else {
             "index_id": lookup.index_id,
             "relation_id": lookup.relation_id,
@@ -67,7 +69,7 @@ def decode_peek(ticket: bytes) -> Peek:
         lookup = raw.get("lookup")
         peek = Peek(
             peek_id=checked(raw["peek_id"], str),
-            sql="" if raw.get("own") else checked(raw["sql"], str),
+            sql="" if raw.get("own") or raw.get("given") else checked(raw["sql"], str),
             inputs=tuple(checked(i, str) for i in raw["inputs"]),
             catalog_ts=CatalogTs(checked(raw["catalog_ts"], int)),
             as_of=None if raw.get("as_of") is None else DataTs(checked(raw["as_of"], int)),
@@ -81,11 +83,14 @@ def decode_peek(ticket: bytes) -> Peek:
             only_at=checked(raw.get("only_at", False), bool),
             plan=None if raw.get("plan") is None else checked(raw["plan"], str),
             own=tuple(Own(checked(i, str), tuple(map(_bytes_of, values))) for i, *values in raw.get("own") or ()),
+            given=tuple(Given(checked(i, str), _bytes_of(rows)) for i, rows in raw.get("given") or ()),
         )  # fmt: skip
     except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         raise InvalidUsage("malformed peek", sqlstate="08P01", detail=f"{type(error).__name__}: {error}") from error
-    if peek.own and (peek.plan is None or lookup is not None):
-        raise InvalidUsage("malformed peek", sqlstate="08P01", detail="own rows are read by a plan")
+    if (peek.own or peek.given) and (peek.plan is None or lookup is not None):
+        raise InvalidUsage("malformed peek", sqlstate="08P01", detail="rows that it brings are read by a plan")
+    if not {each.relation_id for each in peek.given}.isdisjoint(peek.inputs):
+        raise InvalidUsage("malformed peek", sqlstate="08P01", detail="it brings a relation that it reads")
     if peek.timeout_ms < 0:
         raise InvalidUsage("malformed peek", sqlstate="08P01", detail=f"timeout_ms is {peek.timeout_ms}")
     return peek

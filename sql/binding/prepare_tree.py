@@ -26,7 +26,7 @@ def prepare_tree(root: exp.Expression) -> exp.Expression:
     for table in [each for each in root.find_all(exp.Table) if isinstance(each.this, exp.Values)]:
         others = {key: value for key, value in table.args.items() if key != "this"}  # ``((VALUES …) v JOIN …)``
         table.replace(exp.Subquery(this=_select_values(table.this), **others))
-    for values in list(root.find_all(exp.Values)):
+    for values in reversed(list(root.find_all(exp.Values))):  # the innermost first: what is around copies it
         as_source = isinstance(values.parent, (exp.From, exp.Join, exp.Lateral)) or _is_source(values)
         if as_source:
             _name_values(values)
@@ -222,7 +222,10 @@ def _rows(values: exp.Values) -> exp.Query:
         found.append(exp.Select(expressions=[
             exp.Alias(this=cell.copy(), alias=name.copy()) for cell, name in zip(cells, names, strict=False)
         ]))  # fmt: skip
-    return union_all(found)
+    made = union_all(found)
+    if values.args.get("with_"):
+        made.set("with_", values.args["with_"].copy())
+    return made
 
 
 def _name_values(values: exp.Values) -> None:

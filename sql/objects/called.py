@@ -9,7 +9,6 @@ from catalog_log import model
 from catalog_log.objects import Item, Reference, Relation, ever
 from journal.errors import InvalidUsage
 from sql.objects.names import ImageLike, Names, SystemRelation, relation
-from sql.objects.watched import Watched
 from sql.syntax.statements import Name
 from trees.errors import no_relation
 
@@ -26,7 +25,8 @@ class Objects:
 
     @classmethod
     def of(cls, image: ImageLike) -> Objects:
-        return cls(image.item, image.spend) if isinstance(image, Watched) else cls(image.item)
+        spend = getattr(image, "spend", None)  # a watched one's, also where something stands over it
+        return cls(image.item) if spend is None else cls(image.item, spend)
 
 
 class Called:

@@ -80,7 +80,8 @@ def _planned(
         row = tuple(default_slot(table, i, types[i]) for i in range(len(types)))
         return InsertPlan(table, types, {}, CatalogTs(image.upper - 1), (row,), order=_order(1, targets, types))
     values = s.source if isinstance(s.source, Cells) else _plain_values(s.source)
-    if isinstance(values, exp.Values) and values.find(exp.Select) is not None:  # which may read relations
+    if isinstance(values, exp.Values) and (values.args.get("with_") or values.find(exp.Select) is not None):
+        # which may read relations
         values, targets = _without_defaults(values, targets, s.columns is not None)
         source = _selected(values, table, targets)
         return _insert_query(source, table, types, targets, s, image, names, declared)
@@ -126,8 +127,8 @@ def _targets(s: st.Insert, table: Item) -> list[int]:
 
 
 def _plain_values(source: exp.Expression) -> exp.Values | None:
-    """The VALUES list of ``source`` if it is nothing else (no ORDER BY, LIMIT or WITH around it)."""
-    if isinstance(source, exp.Values) and not any(source.args.get(k) for k in ("order", "limit", "offset", "with_")):
+    """The VALUES list of ``source`` if it is nothing else (no ORDER BY or LIMIT around it)."""
+    if isinstance(source, exp.Values) and not any(source.args.get(k) for k in ("order", "limit", "offset")):
         return source
     return None
 
@@ -142,6 +143,7 @@ def _without_defaults(values: exp.Values, targets: list[int], listed: bool) -> t
         return values, targets
     kept = [[cell for at, cell in enumerate(row) if at not in left_out] for row in rows]
     made = exp.Values(expressions=[exp.Tuple(expressions=[cell.copy() for cell in row]) for row in kept])
+    made.set("with_", values.args.get("with_"))
     return made, [index for at, index in enumerate(targets) if at not in left_out]
 
 
@@ -155,7 +157,10 @@ def _selected(values: exp.Values, table: Item, targets: list[int]) -> exp.Expres
                 column = table.columns[index]
                 cells[at] = cast(default_of(table, column) or exp.null(), column_types(table)[column.name])
         found.append(exp.Select(expressions=cells))
-    return union_all(found)
+    made = union_all(found)
+    if values.args.get("with_"):
+        made.set("with_", values.args["with_"].copy())
+    return made
 
 
 def _insert_values(

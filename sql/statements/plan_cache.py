@@ -31,7 +31,7 @@ from sql.objects.names import ImageLike, Names
 from sql.objects.watched import Answers, Watched, same_answers
 from sql.statements.plans import ChangePlan, InsertPlan, SelectPlan
 from sql.statements.skeletons import Skeleton, skeleton_of
-from sql.statements.writing import WritingPlan, plan_statement
+from sql.statements.writing import PlannedPart, WritingPlan, plan_statement
 from sql.syntax import statements as st
 from sql.syntax.parse import parse
 from values.types import SqlType
@@ -65,6 +65,8 @@ class Statement:
     of: Statement | None = None
     once: bool = False
     """Whether nobody will say it again: then its plan takes nobody's place."""
+    over: Callable[[ImageLike], ImageLike] | None = None
+    """Of a part of a statement: the image that it is planned on, with what other parts give."""
 
     @property
     def planned(self) -> bool:
@@ -272,8 +274,17 @@ def plan_afresh(statement: Statement, image: ImageLike, names: Names, view_chars
     Pure, and safe on any thread: an image never changes.
     """
     watched = Watched(image, view_chars_max)
-    plan = plan_statement(statement.parsed, watched, names, dict(statement.declared))
+    over = watched if statement.over is None else statement.over(watched)
+    plan = plan_statement(statement.parsed, over, names, dict(statement.declared))
     return Planned(plan, image, watched.answers)
+
+
+def part_of(each: PlannedPart, whole: Statement, planned: Planned[WritingPlan], names: Names) -> Statement:
+    """A part of ``whole`` as a statement by itself, which is planned already: of the same parameters."""
+    text = f"\0{each.part.lower} {whole.text}"  # which nobody can send
+    made = Statement(text, whole.param_oids, each.statement, planned.plan.params, once=True, over=each.over)
+    made.latest = _key(made, names), Planned(each.plan, planned.image, planned.answers, large=planned.large)
+    return made
 
 
 def _moved(plan: P, catalog_ts: CatalogTs) -> P:

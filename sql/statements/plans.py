@@ -65,8 +65,9 @@ class DdlPlan:
 class SelectPlan:
     """A query over user relations (or none).
 
-    ``kind`` is ``constant`` (reads nothing), ``catalog`` (system relations; then ``system`` says what is asked) or
-    ``peek``.  ``tree`` still holds parameters; outputs have distinct names and exactly ``columns``' types.
+    ``kind`` is ``constant`` (reads nothing), ``catalog`` (system relations; then ``system`` says what is asked),
+    ``given`` (reads nothing but what other parts of its statement give: :mod:`sql.objects.given`) or ``peek``.
+    ``tree`` still holds parameters; outputs have distinct names and exactly ``columns``' types.
     """
 
     kind: str

@@ -16,6 +16,7 @@ from plan import relations as r
 from sql.binding.bind import Bound, bind_query, real_tables
 from sql.binding.recursion import only_of_constants
 from sql.objects.called import Objects
+from sql.objects.given import is_given
 from sql.objects.names import ImageLike, Names
 from sql.statements.plans import SelectPlan
 from sql.statements.put_back import NotAlike
@@ -206,7 +207,7 @@ def algebra_bound(bound: Bound, image: ImageLike, names: Names) -> tuple[SelectP
         if not isinstance(query, Unplanned):
             found, algebra = _lookup_of(query.relation, bound, image, names), query
     plan = SelectPlan(
-        kind="constant" if bound.constant else "peek",
+        kind="constant" if bound.constant else "given" if all(map(is_given, bound.depends_on)) else "peek",
         tree=tree,
         columns=bound.columns,
         inputs=bound.inputs,

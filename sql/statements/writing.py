@@ -1,17 +1,20 @@
-"""WITH queries that write: what each part gives to those behind it, by its plan alone.  Pure.
+"""WITH queries that write: each part planned once, over what those before it give.  Pure.
 
-Whoever runs them puts the rows that a part gave into the texts of the others; here stand none, of the same types.
+What a part gives is a relation of the statement (:mod:`sql.objects.given`), of the types that its RETURNING says;
+whoever runs the parts has its rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
 
 from journal.errors import InvalidUsage
 from journal.timestamps import CatalogTs
 from sql.binding.bind import OutputType
-from sql.objects.identifiers import quoted
+from sql.objects.given import Given, Giving, given, is_given
 from sql.objects.names import ImageLike, Names
 from sql.statements.changes import plan_change
 from sql.statements.insert import plan_insert
@@ -19,18 +22,41 @@ from sql.statements.plans import ChangePlan, InsertPlan, Returning, SelectPlan
 from sql.statements.select import plan_query
 from sql.syntax import statements as st
 from sql.syntax.merge import Merge
-from sql.syntax.parse import parse
-from sql.syntax.writing import Part, Writing
+from sql.syntax.writing import GIVEN, Part, Writing
 from trees.errors import unsupported
+from trees.nodes import copied
+from trees.unwritten import Unwritten
 from values.types import SqlType
+
+PartPlan = SelectPlan | InsertPlan | ChangePlan
+
+
+@dataclass(frozen=True)
+class PlannedPart:
+    """A part that writes, or the statement itself, and its plan; ``gives`` is what others read of it, ``before`` what
+    those before it give, by their names."""
+
+    part: Part
+    statement: st.Statement
+    plan: PartPlan
+    gives: Given | None
+    before: Mapping[str, Given | None]
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The relations of the statement that it reads, by their ids."""
+        return tuple(filter(is_given, inputs_of_plan(self.plan)))
+
+    def over(self, image: ImageLike) -> ImageLike:
+        """``image`` as the part sees it."""
+        return Giving(image, dict(self.before))
 
 
 @dataclass(frozen=True)
 class WritingPlan:
-    """What its parts would be planned as, each with its statement: those that write, and the statement itself last.
-    ``returning`` is what that gives."""
+    """Its parts in their order, the statement itself last.  ``returning`` is what that gives."""
 
-    parts: tuple[tuple[Part, st.Statement, SelectPlan | InsertPlan | ChangePlan], ...]
+    parts: tuple[PlannedPart, ...]
     params: Mapping[int, SqlType]
     catalog_ts: CatalogTs
     returning: Returning | None
@@ -39,46 +65,39 @@ class WritingPlan:
 
 def plan_writing(s: Writing, image: ImageLike, names: Names, declared: Mapping[int, SqlType]) -> WritingPlan:
     """Raises what planning its parts does; 0A000 for what a part cannot be."""
-    given: dict[str, str] = {}
+    columns: dict[str, tuple[str, ...]] = {}
+    before: dict[str, Given | None] = {}
     params = dict(declared)
-    found: list[tuple[Part, st.Statement, SelectPlan | InsertPlan | ChangePlan]] = []
-    for part in s.parts:
+    found: list[PlannedPart] = []
+    last = max([*params, *(n for part in s.parts for n in part.numbers)], default=0)
+    for number, part in enumerate(s.parts, 1):
         if part.statement is None:
             continue
-        text, own = s.text_of(part, given)
-        numbers = s.numbers(part)
-        types = {at: params[number] for at, number in enumerate(numbers, 1) if number in params}
+        others = {n: SqlType("text") for n in range(1, last + 1) if n not in part.numbers}
+        statement = _with_columns(part.statement, columns)
+        own = dict(before)
         try:
-            statement = parse(text)
-            plan = _planned(statement, image, names, types)
+            plan = plan_part(statement, Giving(image, own), names, {**others, **params})
         except InvalidUsage as error:
-            placed(error, s, part, text, own)
+            if isinstance(s, Merge):
+                error.position = None  # it counts in a text that the client never wrote
             raise
-        params |= {numbers[at - 1]: kind for at, kind in plan.params.items() if at <= len(numbers)}
-        found.append((part, statement, plan))
-        columns = _columns(plan)
-        if part.name is not None and columns is not None:
-            given[part.name] = query_of(part, columns, ())
-    main = found[-1][2]
-    columns = None if isinstance(s, Merge) else _columns(main)
-    told = None if columns is None else Returning(columns)
-    last = max([*params, *(n for part in s.parts for n in s.numbers(part))], default=0)
+        params |= {n: kind for n, kind in plan.params.items() if n in part.numbers}
+        gives = None
+        if part.name is not None:
+            outputs = _outputs(plan)
+            if outputs is not None:
+                gives = given(number, part.name, [output.type for output in outputs])
+                columns[part.name] = _called(part, outputs)
+            before[part.name] = gives
+        found.append(PlannedPart(part, statement, plan, gives, own))
+    told = None if isinstance(s, Merge) else _outputs(found[-1].plan)
     for number in range(1, last + 1):
         if number not in params:
             raise InvalidUsage(f"could not determine data type of parameter ${number}", sqlstate="42P18")
-    literals = any(plan.literals for _, _, plan in found)
-    return WritingPlan(tuple(found), dict(sorted(params.items())), CatalogTs(image.upper - 1), told, literals)
-
-
-def placed(error: InvalidUsage, s: Writing, part: Part, text: str, own: int) -> None:
-    """Have ``error``, whose position is of the ``text`` of a part that is its own from ``own`` on, say where it stands
-    in the whole: not where other parameters than the user's stand before it."""
-    if error.position is None or isinstance(s, Merge):
-        error.position = None
-        return
-    at = error.position - 1 - own
-    same = at >= 0 and text[own : own + at] == s.text[part.lower : part.lower + at]
-    error.position = part.lower + at + 1 if same else None
+    literals = any(each.plan.literals for each in found)
+    returning = None if told is None else Returning(told)
+    return WritingPlan(tuple(found), dict(sorted(params.items())), CatalogTs(image.upper - 1), returning, literals)
 
 
 def plan_statement(
@@ -95,9 +114,8 @@ def plan_statement(
     return plan_insert(parsed, image, names, declared)
 
 
-def _planned(
-    statement: st.Statement, image: ImageLike, names: Names, declared: dict[int, SqlType]
-) -> SelectPlan | InsertPlan | ChangePlan:
+def plan_part(statement: st.Statement, image: ImageLike, names: Names, declared: dict[int, SqlType]) -> PartPlan:
+    """The plan of one part over ``image``, which has what it reads of others.  0A000 for what a part cannot be."""
     plan = plan_statement(statement, image, names, declared)
     assert not isinstance(plan, WritingPlan), "the parts of a statement have no such parts"
     if isinstance(plan, SelectPlan) and plan.kind == "catalog":
@@ -105,36 +123,44 @@ def _planned(
     return plan
 
 
-def _columns(plan: SelectPlan | InsertPlan | ChangePlan) -> tuple[OutputType, ...] | None:
+def inputs_of_plan(plan: PartPlan) -> list[str]:
+    """What a plan reads, by ids: also where it draws values over rows."""
+    if isinstance(plan, SelectPlan):
+        return [*plan.inputs, *(() if plan.reads is None else plan.reads.inputs)]
+    if isinstance(plan, InsertPlan):
+        return [] if plan.query is None else inputs_of_plan(plan.query)
+    return [each for change in plan.changes for each in inputs_of_plan(change.query)]
+
+
+def _outputs(plan: PartPlan) -> tuple[OutputType, ...] | None:
     if isinstance(plan, SelectPlan):
         return plan.columns
     return None if plan.returning is None else plan.returning.columns
 
 
-def query_of(part: Part, columns: Sequence[OutputType], rows: Sequence[Sequence[str | None]]) -> str:
-    """A WITH query that gives ``rows``, of the texts of values of the types of ``columns``; called as ``part`` is.
-
-    The first row says the types, which those of the others take: so they are planned in a fifth of the time.
-
-    42P10 where more columns are listed than there are.
-    """
-    if len(part.columns) > len(columns):
-        counts = f"{len(columns)} columns available but {len(part.columns)} columns specified"
-        told = f'WITH query "{part.name}" has {counts}'
-        raise InvalidUsage(told, sqlstate="42P10")
-    called = [*part.columns, *(column.name for column in columns[len(part.columns) :])]
-    if rows:
-        first = [_typed(text, column.type) for text, column in zip(rows[0], columns, strict=True)]
-        body = "VALUES " + ", ".join(f"({', '.join(row)})" for row in (first, *([*map(_said, r)] for r in rows[1:])))
-    else:
-        body = f"SELECT {', '.join(_typed(None, column.type) for column in columns)} WHERE false"
-    return f"{quoted(part.name or '')} ({', '.join(map(quoted, called))}) AS ({body})"
+def _called(part: Part, outputs: tuple[OutputType, ...]) -> tuple[str, ...]:
+    """What the columns are called that ``part`` gives.  42P10 where it lists more than there are."""
+    if len(part.columns) > len(outputs):
+        counts = f"{len(outputs)} columns available but {len(part.columns)} columns specified"
+        raise InvalidUsage(f'WITH query "{part.name}" has {counts}', sqlstate="42P10")
+    return (*part.columns, *(output.name for output in outputs[len(part.columns) :]))
 
 
-def _said(text: str | None) -> str:
-    return "NULL" if text is None else "'" + text.replace("'", "''") + "'"
+def _with_columns(statement: st.Statement, columns: Mapping[str, tuple[str, ...]]) -> st.Statement:
+    """``statement``, in which the queries of what others give call the columns of that as these do."""
+    found = {}
+    for key, value in vars(statement).items():
+        tree = value.written if isinstance(value, Unwritten) else value
+        if isinstance(tree, exp.Expression) and any(_reads(cte) for cte in tree.find_all(exp.CTE)):
+            found[key] = tree = copied(tree)
+            for cte in filter(_reads, tree.find_all(exp.CTE)):
+                called = columns.get(_reads(cte) or "", ())
+                cte.args["alias"].set("columns", [exp.to_identifier(name, quoted=True) for name in called])
+    return replace(statement, **found) if found else statement
 
 
-def _typed(text: str | None, kind: SqlType) -> str:
-    return f"CAST({_said(text)} AS {kind})"
-
+def _reads(cte: exp.CTE) -> str | None:
+    """The WITH query whose rows ``cte`` is of, where it is of one that writes."""
+    from_ = cte.this.args.get("from_") if isinstance(cte.this, exp.Select) else None
+    table = None if from_ is None else from_.this
+    return table.name if isinstance(table, exp.Table) and table.db == GIVEN else None

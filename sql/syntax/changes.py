@@ -19,7 +19,7 @@ from sql.syntax.query import Insert, Query
 from sql.syntax.returned import read_returning
 from sql.syntax.statement import Kind, Name, Statement
 from sql.syntax.to_tree import parse_tokens
-from sql.syntax.writing import read_writing
+from sql.syntax.writing import behind_with, read_writing
 from trees.errors import syntax, unsupported
 
 
@@ -127,52 +127,31 @@ class Truncate(Statement):
 def read_with(c: Cursor, text: str, parse: Callable[[str], Statement]) -> Statement:
     """What begins with WITH: a query, or a change that has queries before it.  ``parse`` reads those that write."""
     if any(c.word(at) in ("insert", "update", "delete", "merge") for at in range(len(c.tokens))):
-        at = _behind_with(c)
+        at = behind_with(c)
         if at is not None and c.word(at - c.at) == "merge":
             merging = Cursor(c.text)
             merging.at = at
-            return read_merge(merging, text, parse, c.text[: merging.position - 1].rstrip())
-        writing = read_writing(c, text, parse)
+            return read_merge(merging, text, parse, _read_whole, c.text[: merging.position - 1].rstrip())
+        writing = read_writing(c, text, parse, _read_whole)
         if writing is not None:
             return writing
-    at = _behind_with(c)
+    at = behind_with(c)
+    return Query.read(c, text) if at is None else _read_whole(c, at)
+
+
+def read_merging(c: Cursor, text: str, parse: Callable[[str], Statement]) -> Statement:
+    """What begins with MERGE."""
+    return read_merge(c, text, parse, _read_whole)
+
+
+def _read_whole(c: Cursor, at: int) -> Statement:
+    """The statement in ``c`` that begins at ``at``, behind its WITH."""
     readers = {"delete": Delete.read, "update": Update.read, "insert": Insert.read}
-    reader = readers.get(c.word(at) or "") if at is not None else None
-    if reader is None or at is None:
-        return Query.read(c, text)
+    reader = readers.get(c.word(at) or "")
+    if reader is None:
+        return Query.read(c, c.text)
     c.at = at
-    return reader(c, text, c.tokens[:at])
-
-
-def _behind_with(c: Cursor) -> int | None:
-    """Where the statement begins that WITH stands before; ``None`` where it is not written as it should be."""
-    at = 1 + (c.word(1) == "recursive")
-    while True:
-        at += 1
-        if c.word(at) == "(":
-            at = _closed(c, at)
-        if c.word(at) != "as":
-            return None
-        at += 1
-        while c.word(at) in ("not", "materialized"):
-            at += 1
-        if c.word(at) != "(":
-            return None
-        at = _closed(c, at)
-        if c.word(at) != ",":
-            return at if c.word(at) is not None else None
-        at += 1
-
-
-def _closed(c: Cursor, at: int) -> int:
-    """The place behind what is closed that opens at ``at``."""
-    depth = 0
-    while at < len(c.tokens):
-        depth += (c.word(at) == "(") - (c.word(at) == ")")
-        at += 1
-        if not depth:
-            break
-    return at
+    return reader(c, c.text, c.tokens[:at])
 
 
 def _target(c: Cursor) -> tuple[Name, list[Token]]:

@@ -25,6 +25,10 @@ TAKEN_APART = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 """What sqlglot raises where it takes arguments apart that a call does not have."""
 
 
+exp.Values.arg_types = {**exp.Values.arg_types, "with_": False}
+"""``WITH … VALUES``, which sqlglot reads for no system, though it could."""
+
+
 def _or_as_written(name: str, build: Callable[..., exp.Expression]) -> Callable[..., exp.Expression]:
     """``build``, or the call as it was written where it has too few or too many arguments for what sqlglot makes of
     it: the checker says then that there is no such function, as of any other."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from sql.syntax.cursor import Cursor
 from sql.syntax.statement import Statement
-from sql.syntax.writing import Writing, read_writing
+from sql.syntax.writing import Whole, Writing, read_writing
 from trees.errors import syntax, unsupported
 
 
@@ -39,7 +39,7 @@ class _When:
     values: list[str] = field(default_factory=list)
 
 
-def read_merge(c: Cursor, text: str, parse: Callable[[str], Statement], with_: str = "") -> Merge:
+def read_merge(c: Cursor, text: str, parse: Callable[[str], Statement], all_: Whole, with_: str = "") -> Merge:
     """What stands from MERGE on; ``with_`` are the queries before it, with their WITH."""
     c.expect("merge", "into")
     at = c.position
@@ -80,7 +80,7 @@ def read_merge(c: Cursor, text: str, parse: Callable[[str], Statement], with_: s
     main += "" if counts else " LIMIT 0"
     whole = f"{with_ + ', ' if with_ else 'WITH '}{', '.join(items)} {main}"
     try:
-        found = read_writing(Cursor(whole), whole, parse)
+        found = read_writing(Cursor(whole), whole, parse, all_)
     except Exception as error:
         if hasattr(error, "position"):
             error.position = None  # it counts in a text that the client never wrote
@@ -91,7 +91,7 @@ def read_merge(c: Cursor, text: str, parse: Callable[[str], Statement], with_: s
         told = "a WITH query of MERGE that is called as its table"
         raise unsupported(told, "call it otherwise, or the table with its schema", at)
     own = frozenset(f"?when {number}" for number in range(1, len(whens) + 1))
-    return Merge(found.text, found.parts, found.recursive, tuple(counted), own)
+    return Merge(found.text, found.parts, tuple(counted), own)
 
 
 def _target(c: Cursor) -> tuple[str, str, str | None]:

@@ -12,14 +12,13 @@ from sqlglot.tokens import Token, TokenType
 
 from journal.errors import InvalidUsage
 from sql.syntax.alter import read_alter
-from sql.syntax.changes import Delete, Truncate, Update, read_with
+from sql.syntax.changes import Delete, Truncate, Update, read_merging, read_with
 from sql.syntax.connections import ValidateConnection
 from sql.syntax.control import Empty, read_control
 from sql.syntax.copying import read_copy
 from sql.syntax.create import read_create
 from sql.syntax.cursor import Cursor
 from sql.syntax.drop import Comment, Drop
-from sql.syntax.merge import read_merge
 from sql.syntax.query import Insert, Query
 from sql.syntax.show import Explain, read_show
 from sql.syntax.statement import Statement
@@ -35,7 +34,7 @@ from trees.errors import syntax, unsupported
 _READERS: dict[str, Callable[[Cursor, str], Statement]] = {
     **dict.fromkeys(("select", "values", "table", "("), Query.read),
     "with": lambda c, text: read_with(c, text, parse),
-    "merge": lambda c, text: read_merge(c, text, parse),
+    "merge": lambda c, text: read_merging(c, text, parse),
     "delete": Delete.read,
     "update": Update.read,
     "insert": Insert.read,

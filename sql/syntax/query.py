@@ -148,19 +148,23 @@ class Insert(Statement):
         elif c.take("default", "values"):
             conflict = read_conflict(c)
             return cls(table, columns, None, None, alias, read_returning(c), conflict)
-        if c.word() == "with" and with_:
-            raise unsupported("WITH before INSERT and again behind it", "name all of them in one", c.position)
+        again, at = c.word() == "with" and len(with_) > 0, c.position
         body = _source(c)
+        if again:
+            body = [made_token("L_PAREN", "(", body[0]), *body, made_token("R_PAREN", ")", body[-1])]
         source = Cursor(c.text, [*with_, *body])
-        if not body or source.word(len(with_)) not in ("select", "with", "values", "table", "("):
+        if not again and (not body or source.word(len(with_)) not in ("select", "with", "values", "table", "(")):
             c.at -= len(body)
             raise c.error()
         if with_ and source.word(len(with_)) == "table":
             at = body[0]
             words = ("SELECT", "select"), ("STAR", "*"), ("FROM", "from")
             source = Cursor(c.text, [*with_, *(made_token(kind, word, at) for kind, word in words), *body[1:]])
-        conflict = read_conflict(c)
-        return cls(table, columns, source.parse_query(), overriding, alias, read_returning(c), conflict)
+        conflict, found, returning = read_conflict(c), source.parse_query(), read_returning(c)
+        names = [each.alias for each in found.args["with_"].expressions] if again else []
+        if len(set(names)) < len(names):
+            raise unsupported("WITH before INSERT and again behind it", "call no two of its queries the same", at)
+        return cls(table, columns, found, overriding, alias, returning, conflict)
 
 
 def _source(c: Cursor) -> list[Token]:

@@ -1,39 +1,44 @@
 """WITH queries that write rows, taken apart: each is a statement by itself, as is the one behind them.  Pure.
 
-What a part reads of those before it stands in its text as a WITH query, whoever puts it there
-(:meth:`Writing.text_of`): so each part is planned and run as any statement is.
+Each part has before it the WITH queries that it may read.  In the place of one that writes stands a query of a relation
+of that name in the schema :data:`GIVEN`, which no client can write: whoever plans the part knows what it gives, and
+whoever runs it has the rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
-from sqlglot.tokens import TokenType
+from sqlglot.tokens import Token, TokenType
 
 from journal.errors import InvalidUsage
-from sql.syntax.cursor import Cursor
+from sql.syntax.cursor import Cursor, made_token
 from sql.syntax.statement import Kind, Statement
-from sql.syntax.tokens import tokenize
 from trees.errors import syntax
 
 _WRITES = ("insert", "update", "delete")
 
+GIVEN = "\0with"
+"""The schema of what WITH queries give that write: names that are sent have no zero byte."""
+
+Whole = Callable[[Cursor, int], Statement]
+"""What stands in a cursor, whose WITH ends before a place in its tokens."""
 
 
 @dataclass(frozen=True)
 class Part:
     """A WITH query called ``name``, with these ``columns`` where they are listed, or the statement itself (``None``):
-    ``[lower, upper)`` of the text.  ``statement`` is what stands there, where that writes or is the statement itself;
-    ``before`` is how a query that does not is written whole."""
+    ``[lower, upper)`` of the text.  ``statement`` is what stands there, where that writes or is the statement itself,
+    behind the WITH queries that it may read; ``numbers`` are the parameters in those that do not write, and in it."""
 
     name: str | None
     columns: tuple[str, ...]
     lower: int
     upper: int
     statement: Statement | None
-    before: str = ""
+    numbers: tuple[int, ...] = ()
 
     @property
     def writes(self) -> bool:
@@ -48,7 +53,6 @@ class Writing(Statement):
 
     text: str
     parts: tuple[Part, ...]
-    recursive: bool = False
 
     @property
     def tag(self) -> str:
@@ -60,90 +64,58 @@ class Writing(Statement):
         assert found is not None
         return found
 
-    def words(self, part: Part) -> set[str]:
-        """All names and words in a part, as they would be written in lower case."""
-        return {token.text.lower() for token in tokenize(self.text[part.lower : part.upper])}
 
-    def below(self, part: Part) -> list[Part]:
-        """The WITH queries that ``part`` may read, each before those that read it."""
-        wanted, found = self.words(part), []
-        for each in reversed(self.parts[: self.parts.index(part)]):
-            if each.name is not None and each.name.lower() in wanted:
-                found.append(each)
-                if not each.writes:
-                    wanted |= self.words(each)
-        return found[::-1]
+@dataclass
+class _Item:
+    """A WITH query as it was read, or the statement itself: its tokens with its name, and those of its body."""
 
-    def numbers(self, part: Part) -> tuple[int, ...]:
-        """The parameters in the text of ``part`` and of the queries that it reads, in their order."""
-        spans = [(each.lower, each.upper) for each in (*self.below(part), part) if each is part or not each.writes]
-        return tuple(sorted({number for span in spans for _, _, number in _parameters(self.text, *span)}))
+    name: str | None
+    columns: tuple[str, ...]
+    whole: Sequence[Token]
+    body: Sequence[Token]
+    writes: bool
 
-    def text_of(self, part: Part, given: Mapping[str, str]) -> tuple[str, int]:
-        """A statement that is ``part``, and where its own text begins there: the parameters are numbered from 1 as
-        :meth:`numbers` has them, and what ``given`` says of a query that writes is a WITH query of that name.
+    @property
+    def words(self) -> set[str]:
+        """All names and words in its body, in lower case."""
+        return {token.text.lower() for token in self.body}
 
-        0A000 where it reads one that gives nothing.
-        """
-        place = {number: at for at, number in enumerate(self.numbers(part), 1)}
-        items = []
-        for each in self.below(part):
-            if not each.writes:
-                items.append(_renumbered(each.before, self.text, each, place))
-            elif (each.name or "") in given:
-                items.append(given[each.name or ""])
-            elif _named(part.statement, each.name or ""):
-                told = f'WITH query "{each.name}" does not have a RETURNING clause'
-                raise InvalidUsage(told, sqlstate="0A000")
-        own = _renumbered("{}", self.text, part, place)
-        word = "WITH RECURSIVE " if self.recursive else "WITH "
-        if not items:
-            return own, 0
-        first = own.split(None, 1)
-        if first[0].lower() == "with":  # its own queries behind those that it reads
-            cursor = Cursor(own)
-            cursor.at = 1 + (cursor.word(1) == "recursive")
-            own = ", " + own[cursor.position - 1 :]
-        head = word + ", ".join(items) + " "
-        return head + own, len(head)
+    @property
+    def lower(self) -> int:
+        return self.body[0].start
+
+    @property
+    def upper(self) -> int:
+        return self.body[-1].end + 1
+
+    @property
+    def tokens(self) -> list[Token]:
+        """It as a WITH query for others."""
+        if not self.writes:
+            return list(self.whole)
+        name = self.whole[0]
+
+        def made(kind: str, text: str) -> Token:
+            return made_token(kind, text, name)
+
+        relation = [made("IDENTIFIER", GIVEN), made("DOT", "."), made("IDENTIFIER", self.name or "")]
+        query = [made("SELECT", "select"), made("STAR", "*"), made("FROM", "from"), *relation]
+        return [name, made("ALIAS", "as"), made("L_PAREN", "("), *query, made("R_PAREN", ")")]
 
 
-def _named(statement: Statement | None, name: str) -> bool:
-    """Whether a relation is called so in the trees of ``statement``."""
-    trees = [each for each in vars(statement).values() if isinstance(each, exp.Expression)] if statement else []
-    return any(not t.db and t.name.lower() == name.lower() for tree in trees for t in tree.find_all(exp.Table))
+def read_writing(c: Cursor, text: str, parse: Callable[[str], Statement], whole: Whole) -> Writing | None:
+    """What begins with WITH, where one of its queries writes; ``None`` where none does.  ``parse`` reads a part that
+    has no WITH queries before it, ``whole`` one that has.
 
-
-def _parameters(text: str, lower: int, upper: int) -> list[tuple[int, int, int]]:
-    """``(lower, upper, number)`` of each ``$n`` in ``[lower, upper)`` of ``text``."""
-    tokens = tokenize(text[lower:upper])
-    return [
-        (lower + one.start, lower + two.end + 1, int(two.text))
-        for one, two in zip(tokens, tokens[1:], strict=False)
-        if one.token_type == TokenType.PARAMETER and two.text.isdigit() and one.end + 1 == two.start
-    ]
-
-
-def _renumbered(shape: str, text: str, part: Part, place: Mapping[int, int]) -> str:
-    parts, done = [], part.lower
-    for lower, upper, number in _parameters(text, part.lower, part.upper):
-        parts += [text[done:lower], f"${place[number]}"]
-        done = upper
-    return shape.replace("{}", "".join([*parts, text[done : part.upper]]), 1)
-
-
-def read_writing(c: Cursor, text: str, parse: Callable[[str], Statement]) -> Writing | None:
-    """What begins with WITH, where one of its queries writes; ``None`` where none does.
-
-    Raises what ``parse`` does of the parts; 0A000 where what writes stands deeper.
+    Raises what they do; 0A000 where what writes stands deeper.
     """
     c = Cursor(c.text)
     c.expect("with")
-    recursive = c.take("recursive")
-    parts: list[Part] = []
-    writes = False
+    c.take("recursive")
+    prefix = c.tokens[: c.at]
+    items: list[_Item] = []
     while True:
-        start = c.position - 1
+        start = c.at
         try:
             name = c.identifier()
             columns = c.names() if c.word() == "(" else ()
@@ -155,60 +127,139 @@ def read_writing(c: Cursor, text: str, parse: Callable[[str], Statement]) -> Wri
         c.take("materialized")
         if not c.take("("):
             return None
-        lower, word = c.position - 1, c.word()
+        word, at = c.word(), c.position
         body = c.until()
         if not body or c.word() != ")":
             return None
-        upper = body[-1].end + 1
         c.at += 1
-        statement = None
         if word == "merge":
-            raise InvalidUsage("MERGE not supported in WITH query", sqlstate="0A000", position=lower + 1)
-        if word in _WRITES or (word == "with" and _behind(c.text[lower:upper]) in _WRITES):
-            writes, statement = True, _parsed(c.text, lower, upper, parse)
-        if any(each.name == name for each in parts):
+            raise InvalidUsage("MERGE not supported in WITH query", sqlstate="0A000", position=at)
+        writes = word in _WRITES or (word == "with" and _behind(Cursor(c.text, body)) in _WRITES)
+        if any(each.name == name for each in items):
             told = f'WITH query name "{name}" specified more than once'
-            raise InvalidUsage(told, sqlstate="42712", position=start + 1)
-        before = c.text[start:lower] + "{}" + c.text[upper : c.tokens[c.at - 1].end + 1]
-        parts.append(Part(name, columns, lower, upper, statement, before))
+            raise InvalidUsage(told, sqlstate="42712", position=c.tokens[start].start + 1)
+        items.append(_Item(name, columns, c.tokens[start : c.at], body, writes))
         if not c.take(","):
             break
-    if not writes or c.current is None:
+    if not any(each.writes for each in items) or c.current is None:
         return None
-    end = c.tokens[-1].end + 1
-    main = _parsed(c.text, c.position - 1, end, parse)
-    if main.sort not in (Kind.SELECT, Kind.INSERT, Kind.CHANGE):
+    items.append(_Item(None, (), (), c.tokens[c.at :], False))
+    parts = [_part(c, prefix, items, at, parse, whole) for at in range(len(items))]
+    if parts[-1].statement is None or parts[-1].statement.sort not in (Kind.SELECT, Kind.INSERT, Kind.CHANGE):
         raise c.error()
-    return Writing(c.text, (*parts, Part(None, (), c.position - 1, end, main)), recursive)
+    return Writing(c.text, tuple(parts))
 
 
-def _behind(text: str) -> str | None:
-    """The first word behind the WITH that ``text`` begins with."""
-    c, depth = Cursor(text), 0
-    while c.current is not None:
-        word = c.word()
-        if depth == 0 and word in (*_WRITES, "select", "values", "table") and c.at > 0:
-            if c.tokens[c.at - 1].text == ")":
-                return word
-        depth += (word == "(") - (word == ")")
-        c.at += 1
-    return None
+def _part(
+    c: Cursor, prefix: Sequence[Token], items: Sequence[_Item], at: int, parse: Callable[[str], Statement],
+    whole: Whole,
+) -> Part:  # fmt: skip
+    item, below = items[at], _below(items, at)
+    numbers = {number for each in (*below, item) if each is item or not each.writes for number in _parameters(each)}
+    statement = None
+    if item.writes or item.name is None:
+        statement = _statement(c, prefix, item, below, parse, whole)
+        if len(prefix) > 1 and item.name is not None and _named(statement, item.name):
+            told = f'recursive query "{item.name}" must not contain data-modifying statements'
+            raise InvalidUsage(told, sqlstate="42P19", position=item.whole[0].start + 1)
+    return Part(item.name, item.columns, item.lower, item.upper, statement, tuple(sorted(numbers)))
 
 
-def _parsed(text: str, lower: int, upper: int, parse: Callable[[str], Statement]) -> Statement:
-    try:
-        found = parse(text[lower:upper])
-    except InvalidUsage as error:
-        if error.position is not None:
-            error.position += lower
-        raise
+def _below(items: Sequence[_Item], at: int) -> list[_Item]:
+    """The WITH queries that the item ``at`` may read, each before those that read it."""
+    wanted, found = items[at].words, []
+    for each in reversed(items[:at]):
+        if each.name is not None and each.name.lower() in wanted:
+            found.append(each)
+            if not each.writes:
+                wanted |= each.words
+    return found[::-1]
+
+
+def _parameters(item: _Item) -> set[int]:
+    """The numbers of each ``$n`` in it."""
+    return {
+        int(two.text) for one, two in zip(item.body, item.body[1:], strict=False)
+        if one.token_type == TokenType.PARAMETER and two.text.isdigit() and one.end + 1 == two.start
+    }  # fmt: skip
+
+
+def _statement(
+    c: Cursor, prefix: Sequence[Token], item: _Item, below: Sequence[_Item], parse: Callable[[str], Statement],
+    whole: Whole,
+) -> Statement:  # fmt: skip
+    """``item`` as a statement, ``below`` before it."""
+    if below:
+        tokens = [*prefix]
+        for each in below:
+            tokens += [*each.tokens, made_token("COMMA", ",", item.body[0])]
+        tokens.pop()
+        own, behind = list(item.body), Cursor(c.text, list(item.body))
+        at = behind_with(behind) if behind.word() == "with" else 0
+        if at is None:
+            raise behind.error()
+        if at:  # its own queries behind those that it reads
+            begun = 1 + (behind.word(1) == "recursive")
+            tokens += [made_token("COMMA", ",", own[0]), *own[begun:at]]
+            if begun > 1 and len(prefix) == 1:
+                tokens.insert(1, own[1])
+        found = whole(Cursor(c.text, [*tokens, *own[at:]]), len(tokens))
+    else:
+        found = parse(" " * item.lower + c.text[item.lower : item.upper])  # each word where it stands in the whole
     trees = [each for each in vars(found).values() if isinstance(each, exp.Expression)]
     if isinstance(found, Writing) or any(_writes_within(each) for each in trees):
         told = "WITH clause containing a data-modifying statement must be at the top level"
-        raise InvalidUsage(told, sqlstate="0A000", position=lower + 1)
+        raise InvalidUsage(told, sqlstate="0A000", position=item.lower + 1)
     if getattr(found, "as_of", None) is not None:
-        raise syntax("AS", lower + 1)
+        raise syntax("AS", item.lower + 1)
     return found
+
+
+def behind_with(c: Cursor) -> int | None:
+    """Where the statement begins that WITH stands before; ``None`` where it is not written as it should be."""
+    at = 1 + (c.word(1) == "recursive")
+    while True:
+        at += 1
+        if c.word(at) == "(":
+            at = _closed(c, at)
+        if c.word(at) != "as":
+            return None
+        at += 1
+        while c.word(at) in ("not", "materialized"):
+            at += 1
+        if c.word(at) != "(":
+            return None
+        at = _closed(c, at)
+        if c.word(at) != ",":
+            return at if c.word(at) is not None else None
+        at += 1
+
+
+def _closed(c: Cursor, at: int) -> int:
+    """The place behind what is closed that opens at ``at``."""
+    depth = 0
+    while at < len(c.tokens):
+        depth += (c.word(at) == "(") - (c.word(at) == ")")
+        at += 1
+        if not depth:
+            break
+    return at
+
+
+def _behind(c: Cursor) -> str | None:
+    """The first word behind the WITH that ``c`` begins with."""
+    at = behind_with(c)
+    return None if at is None else c.word(at)
+
+
+def _named(statement: Statement, name: str) -> bool:
+    """Whether ``statement`` reads a relation that is called so."""
+    for key, tree in vars(statement).items():
+        if isinstance(tree, exp.Expression):
+            target = tree.args["from_"].this if key == "rows" else None  # of a change: its table
+            if any(t is not target and not t.db and t.name.lower() == name.lower() for t in tree.find_all(exp.Table)):
+                return True
+    return False
 
 
 def _writes_within(tree: exp.Expression) -> bool:

@@ -7,6 +7,8 @@ import asyncio
 import psycopg
 import pytest
 
+from sql.statements import writing
+from sql.statements.plan_cache import plan_afresh
 from tests.adapter.stories import before_commit, refused
 from tests.adapter.test_copies import client, on_a_loop, rows
 from tests.adapter.test_uniques import parts_of
@@ -118,16 +120,57 @@ async def test_clients_send_it_with_parameters_and_prepared():
             await c.execute(text, (1, "x", 1))
 
 
-def test_what_a_part_gives_is_bounded(monkeypatch):
-    monkeypatch.setattr("adapter.execute.writings.GIVEN_VALUES_MAX", 2)
+def test_many_rows_are_handed_on_and_their_bytes_are_bounded(monkeypatch):
+    async def story(world: World):
+        async with world.adapter() as a:
+            await tables(a)
+            many = "with x as (insert into a select generate_series(1, {}) returning k, k::text as t) "
+            assert await a.sql(many.format(100_000) + "insert into b select k from x where k > 5") == "INSERT 0 99995"
+            joined = many.format(20_000) + "select count(*) from x join b on b.k = x.k"
+            assert await a.sql(joined) == [(19_995,)]
+            count = await a.sql("select count(*) from a")
+            monkeypatch.setattr("controllers.peeks.given.GIVEN_BYTES_MAX", 1000)
+            assert (await refused(a.sql(joined))).sqlstate == "54000"  # they would travel
+            assert await a.sql(many.format(200) + "select count(t) from x") == [(200,)]
+            monkeypatch.setattr("adapter.execute.writings.BUFFER_BYTES_MAX", 1000)
+            assert (await refused(a.sql(many.format(200) + "select count(t) from x"))).sqlstate == "54000"
+            assert await a.sql("select count(*) from a") == [(count[0][0] + 200,)]
+
+    run(story)
+
+
+def test_a_part_is_planned_once_however_often_it_is_run(monkeypatch):
+    planned = []
+    plan = writing.plan_part
+    monkeypatch.setattr(writing, "plan_part", lambda *args: planned.append(args[0].tag) or plan(*args))
+    afresh = []
+    monkeypatch.setattr("adapter.execute.plans.plan_afresh", lambda *args: afresh.append(args[0]) or plan_afresh(*args))
 
     async def story(world: World):
         async with world.adapter() as a:
             await tables(a)
-            await a.sql(MOVE)
-            error = await refused(a.sql("with x as (insert into a select k + v from b, (values (1), (2)) y (v) "
-                                        "returning k) select * from x"))  # fmt: skip
-            assert error.sqlstate == "54000" and await a.sql("select count(*) from a") == [(1,)]
+            least = "delete from a where k = (select min(k) from a) returning k"
+            text = f"with x as ({least}) insert into b select k from x"
+            for n in range(1, 4):
+                assert await a.sql(text) == "INSERT 0 1"
+                assert await a.sql("select max(k) from b") == [(n,)]
+            assert planned == ["DELETE", "INSERT"]
+            assert not any(each.over for each in afresh)
+
+    run(story)
+
+
+def test_explain_names_what_hands_rows_on():
+    async def story(world: World):
+        async with world.adapter() as a:
+            await tables(a)
+            lines = [line for line, in await a.sql(f"explain {MOVE}")]
+            assert [line for line in lines if line.strip().split()[0] in ("Insert", "CTE", "Delete")] == [
+                "Insert into b (u2)", "  CTE x", "    Delete a (u1)", "  CTE Scan on x",
+            ]  # fmt: skip
+            both = MOVE.replace("select k", "select x.k") + ", a where x.k = a.k"
+            assert "  Inputs: public.a (u1), x (w1)" in [line for line, in await a.sql(f"explain {both}")]
+            assert await a.sql("select count(*) from a") == [(3,)]
 
     run(story)
 
@@ -163,6 +206,6 @@ def test_what_was_handed_on_takes_no_place_among_plans():
             with_one_more = len(a.executor.plans.cache)
             await a.sql("delete from b")
             assert with_one_more == kept + 1 == len(a.executor.plans.cache)
-            assert not any("CAST('100'" in key[0] for key in a.executor.plans.cache._plans)
+            assert not any("\0" in key[0] for key in a.executor.plans.cache._plans)
 
     run(story)

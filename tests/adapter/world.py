@@ -33,6 +33,7 @@ from controllers.arrangements.tuples import canonical, to_rows
 from controllers.changes import present
 from controllers.compute.peek_query import query_of
 from controllers.node_status import NodeStatus
+from controllers.peeks.given import unpacked
 from functions.registry import OWN
 from journal.aio import Bridge
 from journal.memory import MemoryCheckpointStore, MemoryTopic, MemoryTransport
@@ -109,7 +110,7 @@ class StorePeeks:
         as_of = peek.as_of if peek.as_of is not None else newest
         assert state.last_ts >= as_of and self.catalog.upper() > peek.catalog_ts
         own = {each.collection_id: each.values for each in peek.own}
-        tables = {each: self._relation(each, state, as_of, own.get(each, ())) for each in peek.inputs}
+        tables = {each: self._relation(each, state, as_of, own.get(each, ())) for each in peek.inputs} | unpacked(peek)
         if peek.lookup is not None:
             return Answer(self._lookup(peek.lookup, tables[peek.lookup.relation_id]), as_of)
         db = duckdb.connect()

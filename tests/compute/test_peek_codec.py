@@ -4,11 +4,13 @@ import json
 import math
 from datetime import UTC
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controllers.peeks.peek import Lookup, Own, Peek
+from controllers.peeks.given import packed, unpacked
+from controllers.peeks.peek import Given, Lookup, Own, Peek
 from controllers.peeks.peek_codec import TICKET_BYTES_MAX, decode_error, decode_peek, encode_error, encode_peek
 from journal.errors import Conflict, InvalidUsage, Rejected, TidemarkError, Unavailable, logged
 
@@ -35,6 +37,27 @@ def test_what_a_reader_brings_crosses_and_who_does_not_know_of_it_refuses():
         with pytest.raises(InvalidUsage) as caught:
             decode_peek(encode_peek(without))
         assert caught.value.sqlstate == "08P01"
+
+
+def test_relations_of_a_statement_cross_and_nobody_takes_them_for_others(monkeypatch):
+    tables = {"w1": pa.table({"c0": pa.array([1, None], pa.int32()), "c1": ["a", "\0"]}), "w3": pa.table({"c0": []})}
+    peek = Peek("p", "", ("u1",), 7, 5, plan="x", given=packed(tables))
+    assert decode_peek(encode_peek(peek)) == peek and unpacked(decode_peek(encode_peek(peek))) == tables
+    assert json.loads(encode_peek(peek))["sql"] is None, "which was a text always"
+    one = peek.given[0]
+    for wrong in (
+        peek._replace(plan=None), peek._replace(lookup=Lookup("i", "r", (), "{}")),
+        peek._replace(given=(Given("u1", one.rows),)), peek._replace(given=(Given("w1", one.rows[:-9]),)),
+        peek._replace(given=(Given("w1", b""),)),
+    ):  # fmt: skip
+        with pytest.raises(InvalidUsage) as caught:
+            unpacked(decode_peek(encode_peek(wrong)))
+        assert caught.value.sqlstate == "08P01"
+    monkeypatch.setattr("controllers.peeks.given.GIVEN_BYTES_MAX", len(one.rows))
+    assert packed({"w1": tables["w1"]}) == (one,)
+    with pytest.raises(Rejected) as refused:
+        packed(tables)
+    assert refused.value.sqlstate == "54000"
 
 
 def test_nan_and_infinity_as_keys():

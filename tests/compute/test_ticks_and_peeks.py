@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from types import SimpleNamespace
+from uuid import UUID
 
+import pyarrow as pa
 import pytest
 from immutables import Map
 
@@ -24,6 +29,7 @@ from controllers.compute.operators.process import Process, _Patience
 from controllers.compute.peek_query import query_of
 from controllers.compute.peeks import PROCESS_PEEKS_MAX, SPARK_PEEKS_MAX, PeekDesk
 from controllers.compute.ticks import Target, Ticker
+from controllers.peeks.given import packed
 from controllers.peeks.peek import Lookup, Own, Peek
 from journal.errors import InvalidUsage, TidemarkError, Unavailable
 from journal.memory import MemoryTransport
@@ -34,6 +40,7 @@ from plan.scalars import Call, Column, Literal
 from plan.types import INT4, TEXT
 from tests.compute.telling import tell
 from tests.objects import made
+from values.types import arrow_type, parse_type
 
 pytestmark = pytest.mark.spark
 
@@ -320,6 +327,42 @@ def planned(name, relation, **fields):
     """A peek as adapters send it."""
     names = tuple(f"c{place}" for place in range(len(relation.columns)))
     return peek(name, "", plan=encode(Query(relation, names)), **fields)
+
+
+ODD = {
+    "int2": [1, -32768], "int4": [1, 2], "int8": [2**63 - 1, -2**63], "float8": [math.inf, -0.0], "float4": [1.5, None],
+    "bool": [True, None], "text": ["", "a'\\\"$1 \u65e5"], "varchar": ["x", None], "bpchar": ["ab", ""],
+    "numeric": ["1.500", "NaN"], "numeric(8,2)": [Decimal("1.20"), Decimal("-0.01")], "bytea": [b"\0\xff", b""],
+    "date": [date(1, 1, 1), date(9999, 12, 31)], "jsonb": ['{"k": [1, null]}', "null"],
+    "timestamp": [datetime(9999, 12, 31, 23, 59, 59, 999999), None],
+    "timestamptz": [datetime(1, 1, 2, tzinfo=UTC), datetime(2024, 1, 1, 1, 2, 3, 4, tzinfo=UTC)],
+    "int4[]": [[1, None], []], "text[]": [["a", "", None, "NULL"], None], "uuid": [str(UUID(int=1)), None],
+}  # fmt: skip
+"""Two values of each type, as Arrow has them."""
+
+
+@pytest.mark.parametrize("gear", [AUTO, SPARK])
+def test_relations_of_a_statement_are_read_beside_others_as_they_were_given(desk, gear):
+    desk.gear, desk._process = gear, Process(60.0)
+    types = [parse_type(text) for text in ODD]
+    arrays = [pa.array(values, arrow_type(kind)) for values, kind in zip(ODD.values(), types, strict=True)]
+    table = pa.Table.from_arrays(arrays, names=[f"c{at}" for at in range(len(types))])
+    w1 = Get("w1", tuple(table.column_names), tuple(Kind(kind, True) for kind in types))
+    same = call("=", Column(INT4, True, 0), Column(INT4, True, 3))
+    joined = Join("right", U1, w1, same)
+    found, as_of = desk.peek(planned("a", joined, as_of=1, given=packed({"w1": table}), timeout_ms=300_000))
+    assert as_of == 1 and desk.status()["process" if gear == AUTO else "spark"] == 1
+    kinds = [*(each.type for each in found.schema)][:2] + [each.type for each in table.schema]
+    given = [values.cast(kind).to_pylist() for values, kind in zip(found.columns, kinds, strict=True)]
+    rows = sorted(zip(*given, strict=True), key=lambda row: row[3])
+    whole = zip(*(c.to_pylist() for c in table.columns), strict=True)
+    assert repr([row[2:] for row in rows]) == repr(list(whole)) and [row[1] for row in rows] == ["a", "b"]
+    none = packed({"w1": table.slice(0, 0)})
+    found, _ = desk.peek(planned("b", joined, as_of=1, given=none, timeout_ms=300_000))
+    assert found.num_rows == 0
+    for lost in ((), packed({"w2": table}), packed({"w1": table.rename_columns([f"d{n}" for n in range(len(types))])})):
+        with pytest.raises(TidemarkError):
+            desk.peek(planned("c", joined, as_of=1, given=lost, timeout_ms=60_000))
 
 
 def outputs(*scalars):

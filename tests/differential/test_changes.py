@@ -22,6 +22,7 @@ from controllers.compute.operators.left import Left
 from controllers.compute.operators.process import Process
 from controllers.compute.operators.small import small
 from controllers.compute.peek_query import query_of
+from controllers.peeks.given import unpacked
 from journal.errors import TidemarkError
 from tests.adapter.test_clients import serving
 from tests.adapter.world import Answer, StorePeeks, World
@@ -47,7 +48,7 @@ class InProcess(StorePeeks):
         state = self.oracle.state
         as_of = peek.as_of if peek.as_of is not None else state.last_ts
         own = {each.collection_id: each.values for each in peek.own}
-        tables = {each: self._relation(each, state, as_of, own.get(each, ())) for each in peek.inputs}
+        tables = {each: self._relation(each, state, as_of, own.get(each, ())) for each in peek.inputs} | unpacked(peek)
         try:
             return Answer(self.process.rows(asked, query.types, tables), as_of)
         except Left as left:

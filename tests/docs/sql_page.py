@@ -128,8 +128,9 @@ are committed, as ever: nothing of them is there where the COMMIT is refused.
 
 `WITH x AS (INSERT | UPDATE | DELETE … [RETURNING …])` in front of a query, an INSERT, an UPDATE or a DELETE is as in
 Postgres: all parts read what there was before any of them, each is done once, whether it is read or not, and all are
-one commit. What RETURNING gives may be read by the parts behind it, up to 10,000 values of each (54000). A row that two
-parts would take away is refused (21000; Postgres does one of the two). At the top of a statement only (0A000).
+one commit. What RETURNING gives may be read by the parts behind it: up to 64 MiB of each, and up to 8 MiB by a part
+that reads tables, too (54000). A row that two parts would take away is refused (21000; Postgres does one of the two).
+At the top of a statement only (0A000). `EXPLAIN` shows each part.
 
 `[WITH …] MERGE INTO t USING s ON … WHEN MATCHED [AND …] THEN UPDATE SET … | DELETE | DO NOTHING WHEN NOT MATCHED
 [AND …] THEN INSERT … VALUES (…) | DO NOTHING` is as in PostgreSQL 15, 21000 for a row that would be changed twice
