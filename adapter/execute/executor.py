@@ -35,6 +35,7 @@ from adapter.execute.inserts import Inserts
 from adapter.execute.key_looks import KeyLooks
 from adapter.execute.lines import Lines
 from adapter.execute.looks import Looks
+from adapter.execute.merging import Merging
 from adapter.execute.not_null import NotNull
 from adapter.execute.peeks import Peeks
 from adapter.execute.planning import Planner
@@ -104,6 +105,7 @@ class TidemarkExecutor:
         )  # fmt: skip
         selects = Selects(self.images, self.plans, constants, self.sequences, self.system, self.reads)
         key_looks, lines = KeyLooks(peeks, self.reads), Lines()
+        merging = Merging(self.images, constants, self.reads, key_looks)
         uniques = Uniques(self.images, key_looks)
         conflicting = Conflicting(self.images, constants, key_looks, uniques)
         inserts = Inserts(
@@ -120,7 +122,9 @@ class TidemarkExecutor:
             st.Insert: inserts.run,
             st.Change: changes.run,
             st.Truncate: changes.run,
-            st.Writing: Writings(self.images, self.plans, self.commits, self.prepare_statement, self.run).run,
+            st.Writing: Writings(
+                self.images, self.plans, self.commits, merging, self.prepare_statement, self.run
+            ).run,
             st.CopyFrom: self.copies.into,
             st.CopyTo: self.copies.out,
             st.DDL: self._ddl.run,

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from types import MappingProxyType
 
 import pyarrow as pa
 
+from adapter.execute.beside import on_thread_if
 from adapter.execute.constants import Constants
 from adapter.execute.peeks import PeekAnswer, Peeks, give_up
 from adapter.execute.planning import LONG_CHARS
@@ -26,7 +28,6 @@ from controllers.peeks.given import packed
 from controllers.peeks.peek import OWN_BYTES_MAX, PEEK_TIMEOUT_MS, Lookup, Own, Peek
 from journal.errors import Rejected
 from journal.timestamps import DataTs
-from sql.objects.given import is_given
 from sql.objects.names import cluster_named
 from sql.statements.plans import SelectPlan
 from trees.errors import unsupported
@@ -56,17 +57,19 @@ class Reads:
         0A000 for a materialized view of what it has written, which follows from that only once that is committed, and
         54000 where it has written too much of what it reads.
         """
-        if plan.kind == "given":
-            return Here(await self._constants.over(plan, params, _given_to(session, plan)))
+        given = {each: session.given[each] for each in plan.inputs if each in session.given}
+        if given and len(given) == len(plan.inputs):
+            return Here(await self._constants.over(plan, params, given))
         if not session.transaction.in_block:
             return await self._peek(session, image, plan, params, as_of)
-        transaction, tables = session.transaction, tables_below(image, plan.inputs)
+        transaction, tables = session.transaction, tables_below(image, [i for i in plan.inputs if i not in given])
         seen = session.buffer[: transaction.visible]
         own = own_rows(image, plan, [each for each in seen if each.table.id in tables])
         if not session.reads_at_one_timestamp:
-            return await self._peek(session, image, plan, params, as_of, own=own)
+            return await self._peek(session, image, plan, params, as_of, own=own, given=given)
         again = transaction.read_ts is not None
-        answer = await self._peek(session, image, plan, params, transaction.read_ts if again else as_of, again, own)
+        at = transaction.read_ts if again else as_of
+        answer = await self._peek(session, image, plan, params, at, again, own, given=given)
         if not again:
             assert answer.as_of is not None, "a controller says where it read"
             transaction.read_ts = DataTs(answer.as_of)
@@ -92,9 +95,10 @@ class Reads:
         only_at: bool = False,
         own: tuple[Own, ...] = (),
         written_ts: DataTs | None = None,
+        given: Mapping[str, pa.Table] = MappingProxyType({}),
     ) -> PeekAnswer:
         cluster = cluster_named(image, session.variable("cluster"))
-        return await self.of_cluster(session, plan, params, as_of, only_at, cluster.id, own, written_ts)
+        return await self.of_cluster(session, plan, params, as_of, only_at, cluster.id, own, written_ts, given)
 
     async def of_cluster(
         self,
@@ -106,19 +110,21 @@ class Reads:
         cluster_id: str,
         own: tuple[Own, ...] = (),
         written_ts: DataTs | None = None,
+        given: Mapping[str, pa.Table] = MappingProxyType({}),
     ) -> PeekAnswer:
         """A peek of that cluster, for no block.  ``written_ts``: before which no answer will do, the session's own last
-        write where nothing is said."""
+        write where nothing is said; ``given``: rows that are read instead of relations of these ids."""
         written_ts = session.written_ts if written_ts is None else written_ts
         timeout_ms = min(session.statement_timeout_ms or PEEK_TIMEOUT_MS, PEEK_TIMEOUT_MS)
         lookup = None
-        inputs = tuple([each for each in plan.inputs if not is_given(each)])
-        given = packed(_given_to(session, plan)) if len(inputs) < len(plan.inputs) else ()
+        inputs = tuple([each for each in plan.inputs if each not in given])
         if plan.lookup is not None and not own and not given:
             key, residual = plan.asked(params)
             lookup = Lookup(plan.lookup.index_id, plan.lookup.relation_id, key, residual)
         deadline = time.monotonic() + timeout_ms / 1000
-        peek = Peek("", "", inputs, plan.catalog_ts, as_of, lookup, timeout_ms, only_at, own=own, given=given)
+        peek = Peek("", "", inputs, plan.catalog_ts, as_of, lookup, timeout_ms, only_at, own=own)
+        if given:
+            peek = peek._replace(given=await on_thread_if(True, packed, given))
         if lookup is not None:
             answer = await self._peeks.lookup(peek, cluster_id)
             if answer is not None and not _misses(answer, written_ts):
@@ -161,11 +167,6 @@ class Here:
     async def batches(self) -> AsyncIterator[pa.RecordBatch]:
         for batch in self._table.to_batches():
             yield batch
-
-
-def _given_to(session: SessionState, plan: SelectPlan) -> dict[str, pa.Table]:
-    """What other parts of the statement have given of what ``plan`` reads."""
-    return {each: session.given[each] for each in plan.inputs if is_given(each)}
 
 
 def own_rows(image: Image, plan: SelectPlan, written: Sequence[Rows]) -> tuple[Own, ...]:

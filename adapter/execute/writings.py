@@ -20,6 +20,7 @@ import pyarrow as pa
 from adapter.execute.commits import Commits
 from adapter.execute.images import Images
 from adapter.execute.lines import pause
+from adapter.execute.merging import Looked, Merging
 from adapter.execute.plans import Plans
 from adapter.execute.results import check_result, check_zone, collect, oids_of
 from adapter.execute.returned import returned
@@ -49,8 +50,10 @@ Run = Callable[[SessionState, Prepared, Sequence[object | None]], Awaitable[Resu
 class Writings:
     """``prepare`` and ``run`` are the executor's, for the parts.  Lives on one event loop."""
 
-    def __init__(self, images: Images, plans: Plans, commits: Commits, prepare: Prepare, run: Run) -> None:
-        self._images, self._plans, self._commits = images, plans, commits
+    def __init__(
+        self, images: Images, plans: Plans, commits: Commits, merging: Merging, prepare: Prepare, run: Run
+    ) -> None:
+        self._images, self._plans, self._commits, self._merging = images, plans, commits, merging
         self._prepare, self._run = prepare, run
 
     async def run(
@@ -85,19 +88,34 @@ class Writings:
         planned = await self._images.certain(
             block, lambda image: self._plans.plan_as(prepared, statement, image, block)
         )
+        if planned.plan.keyed is not None and block.transaction.read_ts is None:
+            _, image = await self._images.not_before(block)  # no part of it reads before its keys are
+            planned = await self._plans.plan_as(prepared, statement, image, block)
         plan: WritingPlan = planned.plan
         check_zone(prepared, names_of(block).zone, plan)
         check_result(prepared.columns, returned(plan) or ())
         oids = oids_of(plan.params, prepared.param_oids, None)
         whole = replace(statement, param_oids=oids)
-        block.given = {}
+        own = parsed.own if isinstance(parsed, Merge) else frozenset()
+        handed: dict[str, pa.Table] = {}
+        looked: Looked | None = None
+        seeks = plan.keyed is not None
         counts: dict[str, int] = {}
         written: list[list[Rows]] = []
         answer: Result | None = None
         for each in _in_order(plan.parts):
             at, name = len(block.buffer), each.part.name
+            block.given = handed
+            if name is None or name in own:
+                if seeks:
+                    assert plan.keyed is not None
+                    looked, seeks = await self._merging.looked(block, planned.image, plan.keyed, params), False
+                if looked is not None:
+                    block.given = {**handed, looked.table_id: looked.rows}
             sub = await self._prepare(block, part_of(each, whole, planned, names_of(block)))
             result = await self._run(block, replace(sub, zone=prepared.zone), params)
+            if looked is not None and name in own:
+                block.buffer[at:] = [_hanging_on(entry, looked) for entry in block.buffer[at:]]
             written.append(list(block.buffer[at:]))
             batches = await _collected(result)
             if name is None:
@@ -105,7 +123,7 @@ class Writings:
                 continue
             counts[name] = int(result.tag.rsplit(" ", 1)[-1])
             if each.gives is not None:
-                block.given[each.gives.id] = _given(each.gives, batches)
+                handed = {**handed, each.gives.id: _given(each.gives, batches)}
         assert answer is not None, "the statement itself is a part"
         if isinstance(parsed, Merge):
             _check_pairs(parsed, answer, counts)
@@ -139,6 +157,12 @@ def _taken_over(session: SessionState, block: SessionState, before: int) -> None
         outer.changed = outer.changed or inner.changed
         outer.tables_read |= inner.tables_read
         outer.keys_read |= inner.keys_read
+
+
+def _hanging_on(entry: Rows, looked: Looked) -> Rows:
+    """``entry``, which hangs on the keys that were looked up instead of on all of their table."""
+    reads = tuple([each for each in entry.reads if each != looked.table_id])
+    return replace(entry, reads=reads, points=entry.points | looked.keys)
 
 
 def _in_order(parts: Sequence[PlannedPart]) -> list[PlannedPart]:

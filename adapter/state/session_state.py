@@ -52,8 +52,8 @@ class SessionState:
     """Tells the client something at once, while a statement runs; set by whoever has its socket."""
 
     given: dict[str, object] = field(default_factory=dict)
-    """While a statement of several parts runs: the rows that some of them have given to the others, in the executor's
-    own form, by the ids of their relations."""
+    """While a part of a statement runs: the rows that it reads instead of those of relations, in the executor's own
+    form, by the ids of these."""
 
     names: tuple[int, object] = (-1, None)
     """What the executor made of the variables, and their version then."""

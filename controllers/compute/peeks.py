@@ -397,17 +397,17 @@ class PeekDesk:
     ) -> exp.Expression:
         """The rows of a relation that a peek brings, which Spark has for as long as it is read."""
         read = next((node for node in query.gets if node.item_id == name), None)
-        names = [f"c{at}" for at in range(table.num_columns)]
-        if not relations or read is None or not names == table.column_names == list(read.names):
+        if not relations or read is None or table.column_names != list(read.names):
             raise InvalidUsage("malformed peek", sqlstate="08P01", detail=f"it brings {name}, and reads no such rows")
-        types = [kind.type for kind in read.kinds]
+        types, columns = [kind.type for kind in read.kinds], [f"c{at}" for at in range(table.num_columns)]
         if not table.num_rows:  # of no rows Spark cannot always tell the types
-            nulls = [sp.cast(exp.null(), kind, column) for column, kind in zip(names, types, strict=True)]
+            nulls = [sp.cast(exp.null(), kind, column) for column, kind in zip(read.names, types, strict=True)]
             return sp.select(nulls, where=exp.false())
         handing, view = next(iter(relations.values())).handing, own_name(f"given{next(_serial)}")
-        handing.show(table, view, schema_sql(zip(names, types, strict=True)))
+        handing.show(table.rename_columns(columns), view, schema_sql(zip(columns, types, strict=True)))
         reads.callback(handing.take_back, view)
-        return sp.select([sp.called(sp.column(column), column) for column in names], sp.table(view))
+        called = [sp.called(sp.column(column), known) for column, known in zip(columns, read.names, strict=True)]
+        return sp.select(called, sp.table(view))
 
     def _rows(
         self, sources: Sources, relation: Relation, as_of: DataTs, asked: Sequence[Sought], peek: Peek, name: str,

@@ -6,7 +6,7 @@ whoever runs the parts has its rows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -18,6 +18,7 @@ from sql.objects.given import Given, Giving, given, is_given
 from sql.objects.names import ImageLike, Names
 from sql.statements.changes import plan_change
 from sql.statements.insert import plan_insert
+from sql.statements.merging import Keyed, keyed
 from sql.statements.plans import ChangePlan, InsertPlan, Returning, SelectPlan
 from sql.statements.select import plan_query
 from sql.syntax import statements as st
@@ -61,6 +62,8 @@ class WritingPlan:
     catalog_ts: CatalogTs
     returning: Returning | None
     literals: bool
+    keyed: Keyed | None = None
+    """Of MERGE by key: the keys that it looks up."""
 
 
 def plan_writing(s: Writing, image: ImageLike, names: Names, declared: Mapping[int, SqlType]) -> WritingPlan:
@@ -97,7 +100,18 @@ def plan_writing(s: Writing, image: ImageLike, names: Names, declared: Mapping[i
             raise InvalidUsage(f"could not determine data type of parameter ${number}", sqlstate="42P18")
     literals = any(each.plan.literals for each in found)
     returning = None if told is None else Returning(told)
-    return WritingPlan(tuple(found), dict(sorted(params.items())), CatalogTs(image.upper - 1), returning, literals)
+    keys = _keyed(s, found, image, names, params) if isinstance(s, Merge) else None
+    at = CatalogTs(image.upper - 1)
+    return WritingPlan(tuple(found), dict(sorted(params.items())), at, returning, literals, keys)
+
+
+def _keyed(
+    s: Merge, parts: Sequence[PlannedPart], image: ImageLike, names: Names, params: dict[int, SqlType]
+) -> Keyed | None:
+    main = parts[-1]
+    assert isinstance(main.statement, st.Query), main.statement
+    plans = [each.plan for each in parts if each.part.name is None or each.part.name in s.own]
+    return keyed(main.statement.ast, plans, main.over(image), names, params)
 
 
 def plan_statement(

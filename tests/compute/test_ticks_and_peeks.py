@@ -346,7 +346,7 @@ def test_relations_of_a_statement_are_read_beside_others_as_they_were_given(desk
     desk.gear, desk._process = gear, Process(60.0)
     types = [parse_type(text) for text in ODD]
     arrays = [pa.array(values, arrow_type(kind)) for values, kind in zip(ODD.values(), types, strict=True)]
-    table = pa.Table.from_arrays(arrays, names=[f"c{at}" for at in range(len(types))])
+    table = pa.Table.from_arrays(arrays, names=[f"c`.\"{at}" if at else "c0" for at in range(len(types))])
     w1 = Get("w1", tuple(table.column_names), tuple(Kind(kind, True) for kind in types))
     same = call("=", Column(INT4, True, 0), Column(INT4, True, 3))
     joined = Join("right", U1, w1, same)

@@ -134,7 +134,9 @@ At the top of a statement only (0A000). `EXPLAIN` shows each part.
 
 `[WITH …] MERGE INTO t USING s ON … WHEN MATCHED [AND …] THEN UPDATE SET … | DELETE | DO NOTHING WHEN NOT MATCHED
 [AND …] THEN INSERT … VALUES (…) | DO NOTHING` is as in PostgreSQL 15, 21000 for a row that would be changed twice
-included: each WHEN is a change of the rows for which none before it was, all at one snapshot and in one commit. Not
+included: each WHEN is a change of the rows for which none before it was, all at one snapshot and in one commit. Where
+ON says `=` of all columns of a key and values of their types, only rows of those keys are read, up to 1,000 of them,
+and the commit hangs on these keys, there or not, instead of the table. Not
 `INSERT DEFAULT VALUES`, not `DEFAULT` among values without a list of columns, and not behind a WITH query called
 as the table is (0A000).
 

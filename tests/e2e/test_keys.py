@@ -70,3 +70,31 @@ def test_keys_are_unique_and_every_count_is_there(stack: Stack, steps, kills: bo
             two.execute("insert into k_t values (0, 9, 'another')")
         assert two.execute("update k_t set who = 9 where id = 0 returning id").fetchall() == [(0,)]
         one.execute("drop table k_t, k_n")
+
+
+def test_merges_by_key_meet_only_where_their_keys_do(stack: Stack) -> None:
+    """Each of several sessions of two adapters counts in a row of its own, never refused, and in one of them all."""
+    merged = (
+        "merge into k_m using (values (%s::int)) s (k) on id = s.k when matched then update set n = n + 1 "
+        "when not matched then insert values (s.k, 1)"
+    )
+    with connected(stack, 0) as one, connected(stack, 1) as two:
+        one.execute("create table k_m (id int primary key, n int)")
+
+        def client(number: int) -> int:
+            counted = 0
+            with connected(stack, number) as session:
+                for _ in range(KEYS // 2):
+                    assert session.execute(merged.encode(), (number,)).statusmessage == "MERGE 1"
+                    try:
+                        counted += session.execute(merged.encode(), (99,)).statusmessage == "MERGE 1"
+                    except psycopg.errors.SerializationFailure:
+                        pass  # 16 times somebody was first
+            return counted
+
+        with ThreadPoolExecutor(SESSIONS) as pool:
+            counted = sum(pool.map(client, range(SESSIONS)))
+        expected = [(number, KEYS // 2) for number in range(SESSIONS)]
+        assert two.execute("select * from k_m order by id").fetchall() == [*expected, (99, counted)]
+        assert counted >= KEYS // 2
+        one.execute("drop table k_m")
