@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from collection.columns import DIFF
 from controllers.arrangements.tuples import INT_BITS, Row, to_values
-from controllers.changes import grouped_by
+from controllers.changes import FEW_ROWS, grouped_by
 from controllers.compute.expressions import Compiler, Frame, NotHere, filtered
 from plan import relations as r
 from plan import scalars as s
@@ -216,6 +216,8 @@ def partial_groups(
 
     ``summed`` are the arguments whose sum is wanted; of others it is 0.  Raises ``NotHere`` where a sum might not fit.
     """
+    if table.num_rows <= FEW_ROWS:
+        return _few_groups(table, types, keys, summed)
     key_names = [f"c{i}" for i in range(keys)]
     wanted: list[tuple[object, str]] = [([], "count_all")]
     names = ["count_all"]
@@ -242,9 +244,50 @@ def partial_groups(
     return list(zip(found_keys, by_name[DIFF], zip(*measures, strict=True), strict=True))
 
 
+def _few_groups(
+    table: pa.Table, types: Sequence[SqlType], keys: int, summed: frozenset[int]
+) -> list[tuple[Row, int, Row]]:
+    """As :func:`partial_groups`, row by row: Python's numbers hold any sum."""
+    for argument in summed:
+        _check_summed(types[keys + argument])
+    arguments = [to_values(column) for column in table.columns[keys : len(types)]]  # there may be more, of no use here
+    found: dict[tuple[Row, int], list] = {}
+    zero = [0, *(nothing for argument in range(len(arguments)) for nothing in (0, None if argument in summed else 0))]
+    for key, diff, *values in zip(_keys(table, keys), table.column(DIFF).to_pylist(), *arguments, strict=True):
+        measures = found.get((key, diff))
+        if measures is None:
+            measures = found[key, diff] = list(zero)
+        measures[0] += 1
+        for argument, value in enumerate(values):
+            if value is not None:
+                measures[1 + 2 * argument] += 1
+                if argument in summed:
+                    total = measures[2 + 2 * argument]
+                    # Decimal's own "+" would round to the context's 28 digits.
+                    measures[2 + 2 * argument] = (
+                        value if total is None
+                        else _WIDE.add(total, value) if isinstance(value, Decimal)
+                        else total + value
+                    )  # fmt: skip
+    return [(key, diff, tuple(measures)) for (key, diff), measures in found.items()]
+
+
+def _keys(table: pa.Table, keys: int) -> list[Row]:
+    """The first ``keys`` columns as rows."""
+    if not keys:
+        return [()] * table.num_rows
+    return list(zip(*(to_values(column) for column in table.columns[:keys]), strict=True))
+
+
 def partial_values(table: pa.Table, keys: int, argument: int) -> list[tuple[Row, object, int]]:
     """Per group of ``table`` (as :func:`partial_groups` has it) the values of one argument, and how many times more
     each is there."""
+    if table.num_rows <= FEW_ROWS:
+        counts: dict[tuple[Row, object], int] = {}
+        values = to_values(table.columns[keys + argument])
+        for key, value, diff in zip(_keys(table, keys), values, table.column(DIFF).to_pylist(), strict=True):
+            counts[key, value] = counts.get((key, value), 0) + diff
+        return [(key, value, n) for (key, value), n in counts.items() if n]
     names = [*(f"c{i}" for i in range(keys)), f"c{keys + argument}"]
     grouped = grouped_by(table, names, [(DIFF, "sum")])
     rows = list(zip(*(to_values(grouped.column(name)) for name in names), strict=True))
@@ -252,16 +295,21 @@ def partial_values(table: pa.Table, keys: int, argument: int) -> list[tuple[Row,
     return [(row[:keys], row[keys], n) for row, n in zip(rows, times, strict=True) if n]
 
 
+def _check_summed(sql_type: SqlType) -> None:
+    """Raises ``NotHere`` where a sum of that type is nobody's here."""
+    if sql_type.name not in INT_BITS and sql_type.name != "numeric":
+        raise NotHere(f"a sum of {sql_type}")
+
+
 def _summable(column: pa.ChunkedArray, sql_type: SqlType) -> pa.ChunkedArray:
     """``column`` as a type in which its sum cannot overflow.  Arrow's own sum would wrap around silently."""
+    _check_summed(sql_type)
     if sql_type.name in INT_BITS:
         extremes = pc.min_max(column).as_py()
         largest = max(abs(extremes["min"] or 0), abs(extremes["max"] or 0))
         if largest * len(column) >= 1 << 63:
             raise NotHere("a sum that may not fit into a bigint")
         return column.cast(pa.int64())
-    if sql_type.name != "numeric":
-        raise NotHere(f"a sum of {sql_type}")
     if sql_type.precision + len(str(len(column))) > 38:
         extremes = pc.min_max(column).as_py()
         largest = max(abs(int((each or Decimal(0)).scaleb(sql_type.scale, _WIDE))) for each in extremes.values())

@@ -12,6 +12,7 @@ from pyspark.errors import ArithmeticException
 
 from collection.columns import DIFF
 from controllers.arrangements.tuples import NAN, schema_of, to_rows, to_table
+from controllers.changes import FEW_ROWS
 from controllers.compute import vectors
 from controllers.compute.expressions import NotHere
 from controllers.compute.operators.prepared import Prepared
@@ -217,12 +218,21 @@ def test_groups_are_counted_and_summed_exactly() -> None:
 
 
 @pytest.mark.parametrize("kind, value", [("int8", 2**62), ("numeric(38,9)", Decimal(5 * 10**28))])
-def test_a_sum_that_might_not_fit_is_left_to_spark(kind: str, value: object) -> None:
+def test_a_sum_that_might_not_fit_is_left_to_spark_unless_its_rows_are_few(kind: str, value: object) -> None:
     schema = schema_of([parse_type(kind)]).append(pa.field(DIFF, pa.int64()))
-    table = to_table([(value, 1), (value, 1)], schema)
+    table, many = to_table([(value, 1), (value, 1)], schema), FEW_ROWS + 1
     with pytest.raises(NotHere):
-        partial_groups(table, [parse_type(kind)], 0, frozenset({0}))
+        partial_groups(to_table([(value, 1)] * many, schema), [parse_type(kind)], 0, frozenset({0}))
+    assert partial_groups(table, [parse_type(kind)], 0, frozenset({0})) == [((), 1, (2, 2, 2 * value))]
     assert partial_groups(table, [SqlType("int8")], 0, frozenset()) == [((), 1, (2, 2, 0))]
+
+
+@pytest.mark.parametrize("rows", (1, FEW_ROWS + 1))
+def test_a_sum_of_floats_is_left_to_spark(rows: int) -> None:
+    table = to_table([(1.5, 1)] * rows, schema_of([SqlType("float8")]).append(pa.field(DIFF, pa.int64())))
+    with pytest.raises(NotHere):
+        partial_groups(table, [SqlType("float8")], 0, frozenset({0}))
+    assert partial_groups(table, [SqlType("float8")], 0, frozenset()) == [((), 1, (rows, rows, 0))]
 
 
 def test_a_sum_of_wide_decimals_that_fits_is_made_here() -> None:
