@@ -119,12 +119,15 @@ def test_numbers_at_the_ends_of_their_bytes(value, monkeypatch) -> None:
     columns = [Column("n", "numeric(38,0)", id=1)]
     if -(1 << 63) <= value < 1 << 63:
         columns.append(Column("i", "int8", id=2))
-    table = table_from_rows(columns, [(Decimal(value), value)[: len(columns)], (None, None)[: len(columns)]])
-    fast = list(rows.encode(columns, table, "w"))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rows, "woven", lambda *_: None)
-        assert fast == list(rows.encode(columns, table, "w"))
-    assert rows.decode(columns, [b.value for b in fast]).column("n").to_pylist() == [Decimal(value), None]
+    for other in (None, value, 0):  # with a NULL, of one width, of two
+        pair = [(Decimal(value), value), (None if other is None else Decimal(other), other)]
+        table = table_from_rows(columns, [row[: len(columns)] for row in pair])
+        fast = list(rows.encode(columns, table, "w"))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(rows, "woven", lambda *_: None)
+            assert fast == list(rows.encode(columns, table, "w"))
+        found = rows.decode(columns, [b.value for b in fast]).column("n").to_pylist()
+        assert found == [Decimal(value), None if other is None else Decimal(other)]
 
 
 NUMBERED = tuple(replace(column, id=n) for n, column in enumerate(COLUMNS, 1))
