@@ -21,7 +21,7 @@ _NULL, _VALUE = 0, 2
 
 
 class Strand(NamedTuple):
-    """``data`` holds the bytes of all rows, of which row by row there are ``sizes``: one number where that is of all."""
+    """``data`` holds the bytes of all rows, row by row ``sizes`` of them: one number where that is of all."""
 
     data: np.ndarray
     sizes: np.ndarray | int
