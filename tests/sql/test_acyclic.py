@@ -10,6 +10,8 @@ from sqlglot import exp, parse_one
 from journal.errors import InvalidUsage
 from tests.sql.test_budget import DEEP, GROWING, planned
 
+pytestmark = pytest.mark.usefixtures("little_to_collect")
+
 LEFT_MAX = 40
 """Objects in circles that one statement may leave, however long it is: a checker's table of methods is 7."""
 

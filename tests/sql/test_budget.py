@@ -22,6 +22,8 @@ from tests.sql.doubles import ddl, empty_image, names
 from trees.budget import DEPTH_MAX, FRAMES, OPERATORS_MAX
 from values.types import SqlType
 
+pytestmark = pytest.mark.usefixtures("little_to_collect")
+
 IMAGE = ddl(empty_image(), "create table t (id int, a int, n text)", "create index on t (n)")
 
 
