@@ -16,6 +16,8 @@ import subprocess
 import tempfile
 import time
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -34,13 +36,16 @@ START_S = 120.0
 LATE_S = 30.0
 """How long after the last row Flink may take to show it: thirty checkpoints."""
 
-_SCRIPT = """\
+_SETTINGS = """\
 SET 'execution.target' = 'local';
 SET 'parallelism.default' = '1';
 SET 'execution.checkpointing.interval' = '1s';
 SET 'execution.checkpointing.mode' = 'EXACTLY_ONCE';
 SET 'execution.checkpointing.dir' = '{checkpoints}';
 SET 'table.dml-sync' = 'true';
+"""
+
+_SCRIPT = """\
 CREATE TABLE orders (id BIGINT, customer INT, amount INT, note STRING) WITH (
   'connector' = 'kafka', 'topic' = '{source}', 'properties.bootstrap.servers' = '{kafka}',
   'scan.startup.mode' = 'earliest-offset', 'format' = 'json');
@@ -54,28 +59,43 @@ INSERT INTO totals SELECT customer, COUNT(*), SUM(amount) FROM orders GROUP BY c
 
 def freshness_ms(kafka: str, rows_per_s: int, seconds: int) -> np.ndarray | str:
     """Milliseconds from a row's sending to its being seen behind a committed transaction; or why there are none."""
+    if (reason := missing()) is not None:
+        return reason
+    source, sink = (f"bench.flink.{kind}.{uuid.uuid4().hex[:8]}" for kind in ("orders", "totals"))
+    for topic in (source, sink):
+        ensure_topic(kafka, topic)
+    with job(_SCRIPT.format(kafka=kafka, source=source, sink=sink)) as (process, log):
+        return _measure(process, log, kafka, source, sink, rows_per_s, seconds)
+
+
+def missing() -> str | None:
+    """Why Flink cannot be asked, if it cannot."""
     if not list(HOME.glob("pyflink/lib/flink-dist*.jar")):
         return "not installed (bench/flink.py says how)"
     if not list(HOME.glob("flink-sql-connector-kafka-*.jar")):
         return "its Kafka connector is not installed (bench/flink.py says how)"
-    source, sink = (f"bench.flink.{kind}.{uuid.uuid4().hex[:8]}" for kind in ("orders", "totals"))
-    for topic in (source, sink):
-        ensure_topic(kafka, topic)
+    return None
+
+
+@contextmanager
+def job(script: str) -> Iterator[tuple[subprocess.Popen, Path]]:
+    """``script`` run exactly once, with a checkpoint a second, in one process that ends with the block; what it says
+    goes to a file."""
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as data:
         log = Path(data) / "flink.log"
         with log.open("w") as out:
-            process = subprocess.Popen(_command(Path(data), kafka, source, sink), stdin=subprocess.DEVNULL, stdout=out,
+            process = subprocess.Popen(_command(Path(data), script), stdin=subprocess.DEVNULL, stdout=out,
                                        stderr=subprocess.STDOUT, cwd=data, env=_environment(Path(data)))  # fmt: skip
         try:
-            return _measure(process, log, kafka, source, sink, rows_per_s, seconds)
+            yield process, log
         finally:
             process.kill()
             process.wait()
 
 
-def _command(data: Path, kafka: str, source: str, sink: str) -> list[str]:
+def _command(data: Path, text: str) -> list[str]:
     script = data / "job.sql"
-    script.write_text(_SCRIPT.format(kafka=kafka, source=source, sink=sink, checkpoints=(data / "cp").as_uri()))
+    script.write_text(_SETTINGS.format(checkpoints=(data / "cp").as_uri()) + text)
     # The client asks Flink's Python for its options, though no Python runs.
     parts = ("pyflink/lib/*.jar", "pyflink/opt/flink-sql-client*.jar", "pyflink/opt/flink-python*.jar", "*.jar")
     jars = [jar for part in parts for jar in HOME.glob(part)]

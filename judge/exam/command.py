@@ -14,6 +14,7 @@ from rich.console import Console
 
 from embedded.ports import free_ports
 from embedded.stack import Settings, Stack, running
+from judge.exam.beside_flink import impossible
 from judge.exam.exam import Exam, Outcome
 from judge.verdict import INVALID, VALID
 
@@ -36,7 +37,20 @@ def run(count: int, seed: int, kills: bool, out: Console) -> dict[str, object]:
             killed: list[str] = []
             with killing(stack, killed) if kills else _nobody():
                 outcome = exam.sit(count / MINUTE_S, lambda seen: out.print(f"  {seen:,} seen"))
-    return _told(outcome, seed, killed, out)
+            told = _told(outcome, seed, killed, out)
+            told["flink"] = _beside(stack.kafka, exam.topic, count, out)
+    return told
+
+
+def _beside(kafka: str, topic: str, count: int, out: Console) -> dict[str, int] | str:
+    """What Flink says of the same."""
+    found = impossible(kafka, topic, count)
+    if isinstance(found, str):
+        out.print(f"  beside it: no Flink: {found}", markup=False)
+        return found
+    wrong, said = found
+    out.print(f"  beside it Flink SQL, exactly once, nobody killed: {said:,} rows said, {wrong:,} of them impossible")
+    return {"said": said, "impossible": wrong}
 
 
 @contextmanager
@@ -78,7 +92,7 @@ def _told(outcome: Outcome, seed: int, killed: list[str], out: Console) -> dict[
     for each in outcome.wrong:
         out.print(f"           in the end: {each}", markup=False)
     verdict = VALID if outcome.passed else INVALID
-    out.print(verdict)
+    out.print(f"  {verdict}")
     return {
         "command": "judge", "exam": True, "verdict": verdict, "ok": outcome.passed, "seed": seed,
         "transfers": outcome.transfers, "versions": versions.seen, "impossible": versions.impossible,

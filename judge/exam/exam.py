@@ -72,14 +72,14 @@ class Exam:
     def __init__(self, kafka: str, dsn: str, env: str, count: int, seed: int) -> None:
         self._kafka, self._dsn = kafka, dsn
         self._schema = f"exam_{uuid.uuid4().hex[:8]}"
-        self._topic = f"{env}-{self._schema}"
+        self.topic = f"{env}-{self._schema}"
         self._given: Transfers = transfers(seed, count)
         self._count = count
 
     def prepare(self) -> None:
         """Have the topic, the source, the views and their sinks made, and all sinks begun: before one has, nobody can
         tell what the others are beside it."""
-        ensure_topic(self._kafka, self._topic, {"retention.ms": "-1"})
+        ensure_topic(self._kafka, self.topic, {"retention.ms": "-1"})
         for statement in self.statements():
             self._ask(lambda session, text=statement: session.execute(text))
         until = time.monotonic() + STALL_S
@@ -92,7 +92,7 @@ class Exam:
         schema = self._schema
         yield f"CREATE SCHEMA IF NOT EXISTS {schema}"
         yield (
-            f"CREATE SOURCE IF NOT EXISTS {schema}.transfers ({COLUMNS}) FROM KAFKA TOPIC '{self._topic}' FORMAT JSON"
+            f"CREATE SOURCE IF NOT EXISTS {schema}.transfers ({COLUMNS}) FROM KAFKA TOPIC '{self.topic}' FORMAT JSON"
         )
         yield f"CREATE TABLE IF NOT EXISTS {schema}.{schema}_mark (n int4)"
         for name, query in VIEWS.items():
@@ -104,7 +104,7 @@ class Exam:
 
     def topic_of(self, view: str) -> str:
         """What the versions of ``view`` are written to."""
-        return f"{self._topic}-{view}"
+        return f"{self.topic}-{view}"
 
     def sit(self, rows_per_s: float | None = None, told: Callable[[int], None] = lambda _seen: None) -> Outcome:
         """Send all transfers, ``rows_per_s`` of them evenly or as fast as it goes, and look at every version.
@@ -135,7 +135,7 @@ class Exam:
         producer = clients.make_producer(self._kafka, **{"linger.ms": 20 if rows_per_s is None else 0})
         began = time.monotonic()
         for n, message in enumerate(self._given.messages()):
-            producer.produce(self._topic, message, partition=0, on_delivery=delivered)
+            producer.produce(self.topic, message, partition=0, on_delivery=delivered)
             if rows_per_s is not None:
                 producer.poll(max(0.0, began + n / rows_per_s - time.monotonic()))
             elif n % SENT_AT_ONCE == 0:
