@@ -30,7 +30,7 @@ Format 8 has connections, and sources that are copied: ``CONNECTIONS_FROM``.
 Format 9 has PRIMARY KEY and UNIQUE (``KEYS_FROM``), keeps history of some relations for longer than of all others
 (``HISTORY_FROM``), and has sinks: ``SINKS_FROM``.
 Format 10 has sources over load generators (``GENERATORS_FROM``), and CHECK: ``CHECKS_FROM``.
-Format 11 has sinks that write Avro: ``AVRO_SINKS_FROM``."""
+Format 11 has sinks that write Avro (``AVRO_SINKS_FROM``), and sources of CSV with a header: ``HEADERS_FROM``."""
 
 DEFINITIONS_FROM = 3
 """The first format in which a view is a :class:`~catalog_log.objects.Definition`, not
@@ -72,6 +72,9 @@ one."""
 
 AVRO_SINKS_FROM = 11
 """The first format in which a sink may write Avro: code that knows format 10 alone would write JSON into its topic."""
+
+HEADERS_FROM = 11
+"""The first format in which a source's CSV may have a header: code that knows format 10 alone cannot decode one."""
 
 KNOWN_FORMATS = frozenset(range(1, FORMAT_VERSION + 1))
 """Catalog formats that this code can fold.  Any other in a genesis stops the process."""

@@ -27,14 +27,16 @@ METADATA = (PARTITION, OFFSET, TIMESTAMP, HEADERS)
 
 @dataclass(frozen=True)
 class Format:
-    """What bytes mean.  ``columns`` and ``delimiter`` are of CSV, the rest of Avro: ``schema`` is the reader's, as
-    JSON; with a ``registry_id`` (a connection's) each message says by which schema it was written."""
+    """What bytes mean.  ``columns``, ``delimiter`` and ``header`` are of CSV, the rest of Avro: ``schema`` is the
+    reader's, as JSON; with a ``registry_id`` (a connection's) each message says by which schema it was written."""
 
     kind: str
     columns: int = 0
     delimiter: str = ","
     schema: str = ""
     registry_id: str = ""
+    header: tuple[str, ...] = ()
+    """The fields of a message that is a header, and no row; none: there is no such."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,11 @@ class Reading:
 
     def text(self) -> str:
         """As a record has it."""
-        return json.dumps(asdict(self), separators=(",", ":"))
+        found = asdict(self)
+        for each in (found["value"], found["key"]):
+            if each is not None and not each["header"]:
+                del each["header"]  # which code that knows format 10 alone has no name for
+        return json.dumps(found, separators=(",", ":"))
 
     @classmethod
     def of_text(cls, text: str) -> Reading:
@@ -72,8 +78,16 @@ class Reading:
         try:
             found: Mapping[str, Any] = json.loads(text)
             return cls(
-                Format(**found["value"]), None if found["key"] is None else Format(**found["key"]),
+                _format(found["value"]), None if found["key"] is None else _format(found["key"]),
                 tuple(found["roles"]), found["connection_id"], tuple(found["start_offsets"]), found["start_ms"],
             )  # fmt: skip
         except (ValueError, TypeError) as error:
             raise LookupError(f"reading of a source: {error}") from None
+
+
+def _format(found: Mapping[str, Any]) -> Format:
+    """Raises ``TypeError``."""
+    made = Format(**found)
+    if not isinstance(made.header, (list, tuple)) or not all(isinstance(each, str) for each in made.header):
+        raise TypeError("a header of texts")
+    return replace(made, header=tuple(made.header))

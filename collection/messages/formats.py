@@ -66,6 +66,24 @@ def decoder(format: Format, columns: Columns, member: str = "") -> Decoder:
     return Decoder({TEXT: _text, BYTES: _bytes, CSV: _csv}[format.kind](format, columns))
 
 
+def header_of(format: Format) -> Callable[[bytes], bool] | None:
+    """What tells whether a value is a header, and so no row: one whose fields are those names, wherever it stands, with
+    or without a byte order mark before it.  ``None`` where there is no such."""
+    if not format.header:
+        return None
+    wanted, first = list(format.header), format.header[0].replace('"', '""').encode()
+
+    def is_header(data: bytes) -> bool:
+        if first not in data and b'"' not in data:  # as nearly all: that costs a tenth of reading their fields
+            return False
+        try:
+            return fields_in(data.decode("utf-8-sig"), format.delimiter) == wanted
+        except (UnicodeDecodeError, BadValue):
+            return False
+
+    return is_header
+
+
 def json_key(columns: Columns) -> Decoder:
     """What reads a key that is JSON of any kind, as one ``jsonb``."""
 

@@ -33,7 +33,7 @@ from catalog_log.objects.reading import (
 )
 from collection.columns import arrow_schema, table_from_rows
 from collection.json_rows import BadRow
-from collection.messages.formats import Cells, Decoder, Writers, decoder, json_key, schema_ids
+from collection.messages.formats import Cells, Decoder, Writers, decoder, header_of, json_key, schema_ids
 from collection.rows import ROW_BYTES_MAX
 from values.bad_text import BadText
 from values.text.jsonb import of_json
@@ -68,7 +68,7 @@ class Keyed(NamedTuple):
 
 class Judged(NamedTuple):
     """``rows`` under ``ENVELOPE NONE``, otherwise ``keyed``, each in the order of the messages; the others are
-    ``bad``."""
+    ``bad``, but for headers, which are nothing."""
 
     rows: list[Cells]
     keyed: list[Keyed]
@@ -100,6 +100,7 @@ class Judge:
             is_json = reading.key.kind == JSON
             self._key = json_key(self.key_columns) if is_json else decoder(reading.key, self.key_columns)
         self._value = decoder(reading.value, value_columns, AFTER if source.envelope == DEBEZIUM else "")
+        self._is_header = header_of(reading.value)
         self._metadata = [_METADATA[role] for _, role in columns if role in METADATA]
 
     def schemas(self, messages: Iterable[Message]) -> dict[str, set[int]]:
@@ -154,6 +155,8 @@ class Judge:
         keyed: list[Keyed] = []
         bad: list[BadRow] = []
         for index, message in enumerate(messages):
+            if self._is_header is not None and message.value is not None and self._is_header(message.value):
+                continue
             found = self._one(message)
             if isinstance(found, BadRow):
                 bad.append(BadRow(found.reason, index))

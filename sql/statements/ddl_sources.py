@@ -192,6 +192,8 @@ def _check_together(s: st.CreateSource, key: FormatSpec | None) -> None:
 
 
 def _format(s: st.CreateSource, part: str, spec: FormatSpec, image: ImageLike, names: Names) -> Format:
+    if spec.kind == CSV and spec.header is not None:
+        return _with_header(s, spec, image)
     if spec.kind != AVRO:
         return Format(spec.kind, spec.columns, spec.delimiter)
     if spec.registry is None:
@@ -205,6 +207,19 @@ def _format(s: st.CreateSource, part: str, spec: FormatSpec, image: ImageLike, n
         told = f'connection "{spec.registry}" was another one when its registry was asked'
         raise InvalidUsage(told, sqlstate="40001", hint="try again")
     return Format(AVRO, schema=fetched.schema, registry_id=registry.id)
+
+
+def _with_header(s: st.CreateSource, spec: FormatSpec, image: ImageLike) -> Format:
+    if image.genesis.format_version < records.HEADERS_FROM:
+        raise unsupported(
+            f"CSV WITH HEADER in a catalog of format {image.genesis.format_version}", position=spec.position,
+            hint=f"catalogs made with format {records.HEADERS_FROM} or later keep it: say CSV WITH n COLUMNS",
+        )  # fmt: skip
+    if not spec.header and not s.columns:
+        raise InvalidUsage("CSV WITH HEADER needs the header's names, or a column list", sqlstate="42601",
+                           position=spec.position, hint="CSV WITH HEADER (name, …)")  # fmt: skip
+    names = spec.header or tuple([column.name for column in s.columns])
+    return Format(CSV, len(names), spec.delimiter, header=names)
 
 
 def _fields(format: Format, position: int, member: str = "") -> list[Field | str]:
@@ -222,7 +237,8 @@ def _value_columns(s: st.CreateSource, format: Format) -> list[Column]:
         return _avro_columns(s, _fields(format, s.value.position, AFTER if s.envelope == DEBEZIUM else ""))
     if format.kind == CSV:
         if not s.columns:
-            return [Column(f"column{n}", "text") for n in range(1, format.columns + 1)]
+            names = format.header or [f"column{n}" for n in range(1, format.columns + 1)]
+            return [Column(_named(name), "text") for name in names]
         if len(s.columns) != format.columns:
             told = f"{len(s.columns)} columns are declared, and {format.columns} are said of CSV"
             raise InvalidUsage(told, sqlstate="42601", position=s.value.position)

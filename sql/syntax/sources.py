@@ -47,6 +47,8 @@ class FormatSpec:
     schema: str = ""
     registry: Name | None = None
     position: int = 0
+    header: tuple[str, ...] | None = None
+    """Of CSV; empty: the names of the source's columns."""
 
 
 @dataclass(frozen=True)
@@ -205,12 +207,15 @@ def _format(c: Cursor) -> FormatSpec:
 
 def _csv(c: Cursor, at: int) -> FormatSpec:
     c.expect("with")
-    if c.word() == "header":
-        raise unsupported("CSV WITH HEADER", hint="messages have no header: say CSV WITH n COLUMNS", position=at)
-    count = _number(c, "number of columns", "a number")
-    if not 0 < count <= CSV_COLUMNS_MAX:
+    header: tuple[str, ...] | None = None
+    if c.take("header"):
+        header = c.names() if c.word() == "(" else ()
+        count = len(header)
+    else:
+        count = _number(c, "number of columns", "a number")
+    if not (header == () or 0 < count <= CSV_COLUMNS_MAX):
         raise InvalidUsage("invalid number of columns", sqlstate="22023", position=at, hint=f"1 to {CSV_COLUMNS_MAX}")
-    if not c.take("columns"):
+    if header is None and not c.take("columns"):
         c.expect("column")
     delimiter = ","
     if c.take("delimited", "by"):
@@ -219,7 +224,7 @@ def _csv(c: Cursor, at: int) -> FormatSpec:
         if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n\0':
             told = "DELIMITED BY must be a single one-byte character, no quote and no end of a line"
             raise InvalidUsage(told, sqlstate="22023", position=at)
-    return FormatSpec(CSV, count, delimiter, position=at)
+    return FormatSpec(CSV, count, delimiter, position=at, header=header)
 
 
 def _included(c: Cursor) -> tuple[tuple[str, str | None], ...]:

@@ -19,6 +19,7 @@ from collection.json_rows import BadRow
 from collection.messages import registry as asking
 from collection.messages.avro_types import fields_of
 from collection.messages.csv_lines import fields_in
+from collection.messages.formats import header_of
 from collection.messages.judging import LARGE_BYTES, Judge, Judged, Keyed, Message
 from collection.rows import ROW_BYTES_MAX, decode, encode
 from journal.errors import InvalidUsage
@@ -104,6 +105,22 @@ def test_fields_of_csv_are_read_as_their_types_texts() -> None:
     assert why(of, b"x;;;;") == 'column "id": invalid input syntax for type bigint: "x"'
     assert why(of, b"1;2") == "it has 2 fields, not 5"
     assert why(of, b"\xff;;;;") == "not UTF-8"
+
+
+def test_a_header_of_csv_is_no_row_wherever_it_stands_and_no_mistake() -> None:
+    csv = Format("csv", columns=2, delimiter=";", header=("id", 'a "b"'))
+    of = source({"id": "int8", "n": "text"}, csv)
+    headers = [b'id;a "b"', b'id;"a ""b"""', b'\xef\xbb\xbfid;"a ""b"""\r\n', b'"id";"a ""b"""']
+    none = [b'id;a ""b""', b'id;"a ""b"""x', b"\xffid;", b'1;"a ""b"""', b'id;"a']
+    found = judged(of, *map(message, [headers[1], b"1;x", *headers[1:], none[3], b"x;id", none[2], b"2;"]))
+    assert found.rows == [(1, "x"), (1, 'a "b"'), (2, None)] and [each.index for each in found.bad] == [6, 7]
+    is_header = header_of(csv)
+    assert [is_header(each) for each in headers[1:]] == [True] * 3 and not any(map(is_header, none))
+    assert not is_header(headers[0]), "quotes that stand in a field by themselves are none of it"
+    keyed = source({"k": "text", "id": "int8", "n": "text"}, csv, Format("text"), "kvv", "upsert")
+    found = judged(keyed, message(headers[1]), message(b"1;x", b"a"), message(headers[1], b"a"), message(None, b"b"))
+    assert [each.row for each in found.keyed] == [("a", 1, "x"), None] and not found.bad
+    assert header_of(Format("csv", columns=2)) is None
 
 
 def test_what_comes_with_a_message_is_columns() -> None:

@@ -283,8 +283,13 @@ rows.
 | `TEXT` | `text text` | `key text` |
 | `BYTES` | `data bytea` | `key bytea` |
 | `CSV WITH n COLUMNS [DELIMITED BY 'c']` | `column1 text`…, or as listed, read as COPY reads CSV | none |
+| `CSV WITH HEADER [(name, …)] [DELIMITED BY 'c']` | the names, as text, or as listed, which are names too | none |
 | `AVRO USING CONFLUENT SCHEMA REGISTRY CONNECTION r` | fields of the newest schema of subject `t-value` | of `t-key` |
 | `AVRO USING SCHEMA '…'` | the fields of that schema; messages are bare Avro | the same |
+
+A message of CSV whose fields are exactly the names of its `HEADER` is a header: no row and no error, wherever it
+stands, for a topic has no first line, and files are sent one after another. (As identifiers names are in lower case,
+unless they are in quotes.) It needs catalog format 11.
 
 Of Avro a list chooses fields, each of the type that it has: `int` int4, `long` int8, `float` float4, `double` float8,
 `boolean` bool, `string` and `enum` text, `bytes` and `fixed` bytea, `decimal` numeric(p,s), `uuid`, `date`, `time-…`

@@ -10,7 +10,7 @@ import pytest
 from adapter.execute.show import ROWS as SHOWN
 from catalog_log.objects import Source
 from catalog_log.objects.reading import Reading
-from catalog_log.records import CONNECTIONS_FROM
+from catalog_log.records import CONNECTIONS_FROM, HEADERS_FROM
 from collection.messages.judging import Judge
 from journal.errors import InvalidUsage
 from sql.statements.ddl import plan_ddl
@@ -69,6 +69,12 @@ def made(statement: CreateSource, image) -> tuple[Source, object]:
         ("from kafka connection k (topic = 't', start timestamp = 5) format csv with 2 columns delimited by ';'",
          "column1 text, column2 text"),
         ("(a int not null, b date) from kafka topic 't' format csv with 2 columns", "a int4 !, b date"),
+        ("from kafka topic 't' format csv with header (id, \"The \"\"Name\"\"\") delimited by ';' include offset",
+         'id text, The "Name" text, offset int8 !'),
+        ("(a int not null, b date) from kafka topic 't' format csv with header", "a int4 !, b date"),
+        ("(a int, b date) from kafka topic 't' format csv with header (x, x)", "a int4, b date"),
+        ("(a int) from kafka topic 't' key format text value format csv with header (\"Á\") include key "
+         "envelope upsert", "key text !, a int4"),
         (f"from kafka topic 't' format {IN_REGISTRY}", "id int8 !, n text, x jsonb !"),
         (f"(n text, id bigint) from kafka topic 't' format {IN_REGISTRY}", "n text, id int8"),
         (f"from kafka topic 't' format {IN_REGISTRY} envelope upsert", "id int8 !, n text, x jsonb !"),
@@ -132,7 +138,14 @@ def test_json_of_our_own_brokers_is_read_in_place(image) -> None:
          "1 columns are declared, and 2 are said of CSV"),
         ("(a int) from kafka topic 't' format text", "42804", "FORMAT TEXT has one column, of type text"),
         ("(a bytea, b bytea) from kafka topic 't' format bytes", "42804", "FORMAT BYTES has one column, of type bytea"),
-        ("from kafka topic 't' format csv with header (a)", "0A000", "CSV WITH HEADER is not supported"),
+        ("from kafka topic 't' format csv with header", "42601",
+         "CSV WITH HEADER needs the header's names, or a column list"),
+        ("from kafka topic 't' format csv with header ()", "42601", 'syntax error at or near ")"'),
+        ("from kafka topic 't' format csv with header (a, a)", "42701", 'column "a" specified more than once'),
+        ("(a int) from kafka topic 't' format csv with header (a, b)", "42601",
+         "1 columns are declared, and 2 are said of CSV"),
+        (f"from kafka topic 't' format csv with header ({', '.join(f'c{n}' for n in range(1601))})", "22023",
+         "invalid number of columns"),
         ("from kafka topic 't' format csv with 0 columns", "22023", "invalid number of columns"),
         ("from kafka topic 't' format csv with 2 columns delimited by ''", "22023",
          "DELIMITED BY must be a single one-byte character, no quote and no end of a line"),
@@ -235,3 +248,17 @@ def test_older_catalogs_have_no_such_sources() -> None:
         plan_ddl(parse("create source s from kafka topic 't' format text"), image, names())
     assert error.value.sqlstate == "0A000" and "format 7" in error.value.message
     ddl(image, "create source s (a int) from kafka topic 't' format json")
+
+
+def test_catalogs_of_before_know_no_header_and_records_say_none_where_there_is_none() -> None:
+    text = "create source s from kafka topic 't' format csv with {}"
+    older = empty_image(HEADERS_FROM - 1)
+    with pytest.raises(InvalidUsage) as error:
+        made(parse(text.format("header (a)")), older)
+    assert error.value.sqlstate == "0A000" and f"format {HEADERS_FROM}" in error.value.hint
+    source, _ = made(parse(text.format("2 columns")), older)
+    assert "header" not in source.reading.text()
+    assert Reading.of_text(source.reading.text()) == source.reading
+    for hostile in ('"a"', "3", "[3]", "{}"):
+        with pytest.raises(LookupError):
+            Reading.of_text(source.reading.text().replace('"columns":2', f'"columns":2,"header":{hostile}'))

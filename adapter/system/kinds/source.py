@@ -51,6 +51,8 @@ def _formats(reading: Reading, image: ImageLike) -> str:
 def _format(format: Format, image: ImageLike) -> str:
     if format.kind == CSV:
         delimited = "" if format.delimiter == "," else f" DELIMITED BY {_text(format.delimiter)}"
+        if format.header:
+            return f"CSV WITH HEADER ({', '.join(map(quoted, format.header))}){delimited}"
         return f"CSV WITH {format.columns} COLUMNS{delimited}"
     if format.kind != AVRO:
         return format.kind.upper()
