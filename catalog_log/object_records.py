@@ -55,5 +55,5 @@ def from_record(found: dict[str, Any]) -> Item:
         raise Undecodable(f"an object of kind {found['kind']!r}")
     try:
         return kind.of_record(head, tuple([Column(**column) for column in found["columns"]]), found)
-    except (LookupError, ValueError) as error:
+    except (LookupError, ValueError, TypeError, RecursionError) as error:
         raise Undecodable(f"not a {kind.kind}: it has no {error}") from error

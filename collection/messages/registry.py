@@ -113,7 +113,7 @@ def _refused(connection: Connection, what: str, status: int, found: dict[str, An
         return no_registry(connection.name)
     said = str(found.get("message") or f"status {status}")[:SAID_CHARS_MAX]
     return Rejected(f'the registry of "{connection.name}" does not take {what}', sqlstate="55000",
-                       detail=f"{code}: {said}", hint="look at the subject's compatibility level")  # fmt: skip
+                    detail=f"{code}: {said}", hint="look at the subject's compatibility level")  # fmt: skip
 
 
 class _TooLong(Exception):

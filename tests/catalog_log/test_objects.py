@@ -101,7 +101,10 @@ SEQUENCE = {"type": "int8", "start": "1", "increment": "1", "min": "1", "max": "
         {"kind": "other"},
         {"kind": "sink"},
         {"kind": "sink", "topic": "t", "options": SINK | {"envelope": "odd"}},
-        {"kind": "sink", "topic": "t", "options": SINK | {"columns": "many"}},
+        *[{"kind": "sink", "topic": "t", "options": SINK | {name: told}} for name in ("columns", "key")
+          for told in ("many", "3", "[" * 100_000)],
+        {"kind": "sink", "topic": "t", "options": SINK | {"columns": "[1]"}},
+        {"kind": "sink", "topic": "t", "options": SINK | {"format": "avro", "registering": "[" * 100_000}},
         {"kind": "sink", "topic": "t", "options": SINK | {"format": "avro"}},
         {"kind": "sink", "topic": "t", "options": SINK | {"registering": Registering("").told()}},
         *[{"kind": "sink", "topic": "t", "options": SINK | {"format": "avro", "registering": told}, "depends_on": on}

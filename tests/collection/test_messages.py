@@ -6,6 +6,7 @@ import json
 import random
 import struct
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -22,7 +23,7 @@ from collection.messages.csv_lines import fields_in
 from collection.messages.formats import header_of
 from collection.messages.judging import LARGE_BYTES, Judge, Judged, Keyed, Message
 from collection.rows import ROW_BYTES_MAX, decode, encode
-from journal.errors import InvalidUsage
+from journal.errors import InvalidUsage, Rejected, Unavailable
 from schemas.avro_messages import BadSchema, read_schema
 from tests.registry import SchemaRegistry
 from tests.seeds import seed_of_commit
@@ -477,3 +478,30 @@ def test_what_a_registry_cannot_say_of_a_number_holds_up_nobody(registry, monkey
     monkeypatch.setattr(asking, "from_registry", lambda *_: (200, b"[" * 100_000))
     with pytest.raises(InvalidUsage, match="no schema registry"):
         asking.schema(of, 77)
+
+
+def test_a_registry_is_told_schemas_and_says_what_it_does_not_take(monkeypatch) -> None:
+    one, other = (json.dumps({"type": "record", "name": "r", "fields": [{"name": "a", "type": kind}]})
+                  for kind in (["null", "int"], "int"))  # fmt: skip
+    with closing(SchemaRegistry()) as registry:
+        of = Connection("u9", "s1", "sr", "", to="confluent-schema-registry", options=(("url", registry.url),))
+        first = asking.register(of, "a b/c-value", one, "FULL")
+        assert registry.subjects == {"a b/c-value": [first]} and registry.levels == {"a b/c-value": "FULL"}
+        assert asking.register(of, "a b/c-value", one, "NONE") == first, "and the level is whose it was"
+        assert registry.levels == {"a b/c-value": "FULL"}
+        with pytest.raises(Rejected) as error:
+            asking.register(of, "a b/c-value", other)
+        assert error.value.sqlstate == "55000" and error.value.detail.startswith("409: Schema being registered")
+        with pytest.raises(Rejected, match="does not take the schema of subject"):
+            asking.register(of, "d", '{"type":"nothing"}')
+        registry.away = True
+        with pytest.raises(Unavailable) as error:
+            asking.register(of, "d", one)
+        assert error.value.sqlstate == "08001"
+    for status, body in (
+        (200, b"[]"), (200, b'{"id":"1"}'), (200, b'{"id":true}'), (200, b'{"id":-1}'), (200, b'{"id":4294967296}'),
+        (200, b"<html>"), (404, b"{}"), (200, b"[" * 100_000), (500, b'{"error_code":"x"}'),
+    ):  # fmt: skip
+        monkeypatch.setattr(asking, "to_registry", lambda *_, found=(status, body): found)
+        with pytest.raises(InvalidUsage, match="is no schema registry"):
+            asking.register(of, "d", one)
