@@ -30,7 +30,8 @@ Format 8 has connections, and sources that are copied: ``CONNECTIONS_FROM``.
 Format 9 has PRIMARY KEY and UNIQUE (``KEYS_FROM``), keeps history of some relations for longer than of all others
 (``HISTORY_FROM``), and has sinks: ``SINKS_FROM``.
 Format 10 has sources over load generators (``GENERATORS_FROM``), and CHECK: ``CHECKS_FROM``.
-Format 11 has sinks that write Avro (``AVRO_SINKS_FROM``), and sources of CSV with a header: ``HEADERS_FROM``."""
+Format 11 has sinks that write Avro, and such into Iceberg (``AVRO_SINKS_FROM``, ``ICEBERG_FROM``), and sources of CSV
+with a header: ``HEADERS_FROM``."""
 
 DEFINITIONS_FROM = 3
 """The first format in which a view is a :class:`~catalog_log.objects.Definition`, not
@@ -72,6 +73,9 @@ one."""
 
 AVRO_SINKS_FROM = 11
 """The first format in which a sink may write Avro: code that knows format 10 alone would write JSON into its topic."""
+ICEBERG_FROM = 11
+"""The first format in which a sink may have a table and no topic, and a connection may be to an Iceberg catalog: code
+that knows format 10 alone cannot decode the first, and takes the second for a schema registry."""
 
 HEADERS_FROM = 11
 """The first format in which a source's CSV may have a header: code that knows format 10 alone cannot decode one."""

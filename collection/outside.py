@@ -6,13 +6,14 @@ Promises: :func:`ask` ends within ``ASK_S_MAX`` and a second, and no error has a
 from __future__ import annotations
 
 import base64
+import json
 import os
 import ssl
 import time
 from collections.abc import Callable, Mapping
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from tempfile import TemporaryDirectory
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
@@ -33,7 +34,14 @@ _KAFKA = {
     "sasl password": "sasl.password", "ssl certificate authority": "ssl.ca.pem",
     "ssl certificate": "ssl.certificate.pem", "ssl key": "ssl.key.pem",
 }  # fmt: skip
+_CATALOG = {
+    "url": "uri", "warehouse": "warehouse", "credential": "credential", "token": "token", "scope": "scope",
+    "s3 endpoint": "s3.endpoint", "s3 region": "s3.region", "s3 access key id": "s3.access-key-id",
+    "s3 secret access key": "s3.secret-access-key",
+}  # fmt: skip
 _REFUSED = (KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError.UNSUPPORTED_SASL_MECHANISM)
+
+FORM = "application/x-www-form-urlencoded"
 
 ANSWER_BYTES_MAX = 1 << 20
 """Of a registry's list of subjects only the beginning is looked at; four times the longest schema that is read."""
@@ -47,6 +55,13 @@ def told(connection: Connection) -> dict[str, str]:
 def kafka_settings(said: Mapping[str, str]) -> dict[str, object]:
     """What every client of that cluster is made with."""
     return {**common_settings(said["broker"]), **_identity(said)}
+
+
+def catalog_settings(said: Mapping[str, str]) -> dict[str, object]:
+    """What pyiceberg's client of that catalog is made with."""
+    found = {setting: said[name] for name, setting in _CATALOG.items() if name in said}
+    # Nothing that a request waits for is to wait for ever; a store's client tries three times.
+    return {**found, "s3.connect-timeout": "10", "s3.request-timeout": "30"}
 
 
 def _identity(said: Mapping[str, str]) -> dict[str, object]:
@@ -98,7 +113,8 @@ def ask(connection: Connection) -> None:
     what answers is something else, 55000 where a secret is not in its place.
     """
     said = told(connection)
-    (_ask_kafka if "broker" in said else _ask_registry)(connection.name, said)
+    asking = _ask_kafka if "broker" in said else _ask_catalog if "catalog type" in said else _ask_registry
+    asking(connection.name, said)
 
 
 def _ask_kafka(name: str, said: Mapping[str, str]) -> None:
@@ -129,6 +145,40 @@ def _ask_registry(name: str, said: Mapping[str, str]) -> None:
         raise no_registry(name)
 
 
+def _ask_catalog(name: str, said: Mapping[str, str]) -> None:
+    """What a REST catalog is asked for first: how it wants to be spoken to."""
+    token = said.get("token")
+    if "credential" in said:
+        client, _, secret = said["credential"].rpartition(":")
+        form = {"grant_type": "client_credentials", "client_secret": secret, "scope": said.get("scope", "catalog")}
+        form |= {"client_id": client} if client else {}
+        status, body = _asked(name, said, "POST", "/v1/oauth/tokens", {"Content-Type": FORM}, urlencode(form).encode())
+        if status == 400:  # as OAuth has it for who is not taken in
+            raise _refused(name)
+        token = _field(body, "access_token") if status == 200 else None
+        if not token:
+            raise _no_catalog(name)
+    headers = {"Accept": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})}
+    of = "?" + urlencode({"warehouse": said["warehouse"]}) if "warehouse" in said else ""
+    status, body = _asked(name, said, "GET", f"/v1/config{of}", headers)
+    if status != 200 or _field(body, "defaults") is None:
+        raise _no_catalog(name)
+
+
+def _field(body: bytes, name: str) -> object:
+    """A field of an object in JSON; ``None`` where it is none."""
+    try:
+        found = json.loads(body)
+    except ValueError:
+        return None
+    return found.get(name) if isinstance(found, dict) else None
+
+
+def _no_catalog(name: str) -> InvalidUsage:
+    return InvalidUsage(f'what answers at the URL of "{name}" is no REST catalog of Iceberg, or has no such warehouse',
+                        sqlstate="22023")  # fmt: skip
+
+
 def from_registry(connection: Connection, path: str) -> tuple[int, bytes]:
     """What a schema registry answers to GET ``path``: the status, and the beginning of the body.  Blocks.
 
@@ -145,13 +195,19 @@ def to_registry(connection: Connection, method: str, path: str, body: bytes) -> 
 def _answer(
     name: str, said: Mapping[str, str], path: str, method: str = "GET", given: bytes | None = None
 ) -> tuple[int, bytes]:
-    parts = urlsplit(said["url"])
     headers = {"Accept": "application/vnd.schemaregistry.v1+json, application/json"}
     if given is not None:
         headers["Content-Type"] = "application/vnd.schemaregistry.v1+json"
     if "username" in said:
         both = f"{said['username']}:{said.get('password', '')}"
         headers["Authorization"] = f"Basic {base64.b64encode(both.encode()).decode()}"
+    return _asked(name, said, method, path, headers, given)
+
+
+def _asked(
+    name: str, said: Mapping[str, str], method: str, path: str, headers: dict[str, str], sent: bytes | None = None
+) -> tuple[int, bytes]:
+    parts = urlsplit(said["url"])
     try:
         http = (
             HTTPSConnection(parts.hostname, parts.port, timeout=ASK_S_MAX, context=_context(said))
@@ -161,7 +217,7 @@ def _answer(
     except (ssl.SSLError, ValueError):
         raise _no_certificates(name) from None
     try:
-        http.request(method, f"{parts.path.rstrip('/')}{path}", given, headers)
+        http.request(method, f"{parts.path.rstrip('/')}{path}", sent, headers)
         answer = http.getresponse()
         status, body = answer.status, answer.read(ANSWER_BYTES_MAX)
     except ssl.SSLError:

@@ -208,6 +208,19 @@ def avro_type(sql_type: SqlType) -> object:
     return row_of(carried(sql_type)).avro
 
 
+def iceberg_type(sql_type: SqlType) -> str | None:
+    """Iceberg's type of ``sql_type``, as its own documents write it; ``None`` where it has none.
+
+    A numeric without digits that all its values have is a string, since none is to lose one in silence.
+    """
+    if sql_type.is_array:
+        element = iceberg_type(sql_type.element)
+        return element and f"list<{element}>"
+    if sql_type.name == "numeric" and not sql_type.is_free:
+        return f"decimal({sql_type.precision}, {sql_type.scale})"
+    return row_of(sql_type).iceberg or None
+
+
 def from_arrow(arrow: pa.DataType) -> SqlType:
     """The SQL type for values that Spark returned as ``arrow``.  Raises ``InvalidUsage`` 0A000 where there is none."""
     if pa.types.is_list(arrow):

@@ -177,7 +177,7 @@ def _sink_status(told: Told) -> Iterable[Row]:
         found = known.get(item.id, {})
         counts = ("messages", "bytes", "transactions", "errors", "through", "lag_ms")
         status = "unknown" if not said or "error" in said else found.get("state", "created")
-        yield {"id": item.id, "name": item.name, "topic": item.topic, "status": status, "error": found.get("error"),
+        yield {"id": item.id, "name": item.name, "topic": item.target, "status": status, "error": found.get("error"),
                "complete_through": found.get("complete"), **{each: found.get(each) for each in counts},
                "told_by": key}  # fmt: skip
 

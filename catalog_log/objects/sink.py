@@ -1,4 +1,4 @@
-"""A sink: the changes of a collection as messages on a topic of somebody's."""
+"""A sink: the changes of a collection as messages on a topic of somebody's, or as snapshots of an Iceberg table."""
 
 from __future__ import annotations
 
@@ -55,20 +55,32 @@ class Registering:
         )  # fmt: skip
 
 
+KAFKA, ICEBERG = "kafka", "iceberg"
+"""What a sink may write into."""
+
+PARQUET = "parquet"
+"""The format of one into Iceberg."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Sink(Item):
     kind = word = "sink"
     plural, listed = "sinks", ("from", "topic", "format", "envelope")
     absent = "42704", "SHOW SINKS lists those that there are"
-    unread = "a sink is on its topic: read what it is made from"
+    unread = "a sink writes elsewhere: read what it is made from"
 
     relation_id: str
     connection_id: str = ""
-    """To the brokers that have its topic; empty: the environment's own."""
-    topic: str
-    progress_topic: str
-    """Where it says how far the topic is complete."""
+    """To the brokers that have its topic, empty: the environment's own; or to the catalog that has its table."""
+    into: str = KAFKA
+    topic: str = ""
+    progress_topic: str = ""
+    """Where it says how far the topic is complete; neither of them is one's that writes into Iceberg."""
+    namespace: str = ""
+    table: str = ""
+    """Of one into Iceberg: its table's, the parts of the namespace with dots between them."""
+    interval_ms: int = 0
+    """Of one into Iceberg: its snapshots are at multiples of it."""
     partitions: int = 0
     replicas: int = 0
     """Of the topics, where they have to be made; 0: as the brokers make them."""
@@ -82,6 +94,12 @@ class Sink(Item):
     registering: Registering | None = None
     """Of :data:`AVRO`."""
     envelope: str
+    """Of one into Iceberg: :data:`UPSERT`, or :data:`NONE` where rows are only ever added."""
+
+    @property
+    def target(self) -> str:
+        """The name of its topic, or of its table."""
+        return self.topic if self.into == KAFKA else f"{self.namespace}.{self.table}"
 
     @property
     def depends_on(self) -> tuple[str, ...]:
@@ -108,7 +126,10 @@ class Sink(Item):
         }  # fmt: skip
         if self.registering is not None:
             options["registering"] = self.registering.told()
-        return {"topic": self.topic, "options": options}
+        if self.into == KAFKA:
+            return {"topic": self.topic, "options": options}
+        its = {"into": self.into, "namespace": self.namespace, "table": self.table, "interval": str(self.interval_ms)}
+        return {"options": options | its}
 
     @classmethod
     def of_record(cls, head: tuple[str, str, str, str], columns: tuple[Column, ...], record: Record) -> Sink:
@@ -122,8 +143,15 @@ class Sink(Item):
         envelope = options["envelope"]
         if envelope not in ENVELOPES:
             raise LookupError("such envelope")
+        into = options.get("into", KAFKA)
+        if into not in (KAFKA, ICEBERG):
+            raise LookupError("such target")
+        its = {"topic": required(record["topic"])} if into == KAFKA else {
+            "into": into, "namespace": options["namespace"], "table": options["table"],
+            "interval_ms": int(options["interval"]),
+        }  # fmt: skip
         return cls(
-            *head, relation_id=on, connection_id=through[0] if through else "", topic=required(record["topic"]),
+            *head, relation_id=on, connection_id=through[0] if through else "", **its,
             progress_topic=options["progress"], partitions=int(options["partitions"]),
             replicas=int(options["replicas"]), enforced=options["enforced"] == "1", format=options["format"],
             envelope=envelope, registering=registering, key=tuple(json.loads(options["key"])),

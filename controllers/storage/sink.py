@@ -11,19 +11,26 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from catalog_log.objects import Relation
 from catalog_log.objects import Sink as SinkItem
+from catalog_log.objects.sink import ICEBERG
 from collection.messages.avro_written import Null
 from controllers.at_work import AtWork
+from controllers.storage.iceberg.contents import TableContents
+from controllers.storage.iceberg.sinking import IcebergSinking
 from controllers.storage.journals import Journals
 from controllers.storage.sink_contents import CollectionContents
 from controllers.storage.sink_forms import Register, form_of
 from controllers.storage.sink_topic import SinkTopic
 from controllers.storage.sinking import Sinking, SinkRefused
 from journal.errors import TidemarkError
+
+if TYPE_CHECKING:
+    from controllers.storage.iceberg.table import IcebergTable
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +47,9 @@ LOOK_S = 1.0
 
 BACKOFF_FIRST_S = 0.25
 BACKOFF_MAX_S = 10.0
+
+AnySinking = Sinking | IcebergSinking
+AnyTarget = "SinkTopic | IcebergTable"
 
 STARTING, RUNNING, WAITING, FAILED, STOPPED = "starting", "running", "waiting", "failed", "stopped"
 
@@ -80,7 +90,7 @@ class Sink:
         """``register`` may raise ``TidemarkError``; ``refused`` says why nothing may be written for it; the rest as
         :class:`SinkTopic` has it."""
         self.item = item
-        self.status = SinkStatus(item.id, item.name, item.topic)
+        self.status = SinkStatus(item.id, item.name, item.target)
         self._relation = relation
         self._bootstrap = bootstrap
         self._journals = journals
@@ -114,13 +124,8 @@ class Sink:
 
     def _run(self) -> None:
         try:
-            with (
-                closing(SinkTopic(self.item, self._of_log, self._settings, self._stopped.is_set)) as topic,
-                closing(CollectionContents(self._bootstrap, self.item, self._relation, self._journals,
-                                           self._stopped.is_set, self._form)) as contents,
-            ):  # fmt: skip
-                unique = bool(self.item.key) and self.item.enforced and self.item.envelope == "upsert"
-                sinking = Sinking(self.item.envelope, unique, contents, topic, self._form)
+            with ExitStack() as closing_all:
+                sinking, topic = (self._into_iceberg if self.item.into == ICEBERG else self._into_kafka)(closing_all)
                 while not self._stopped.is_set():
                     self._try(sinking, topic)
                     if not self._stopped.is_set():
@@ -131,9 +136,32 @@ class Sink:
             log.error("a sink has ended", extra={"sink": self.item.id, "reason": str(error)})
             self._held = None
             self._stopped.wait()
+        except Exception as error:  # before it began
+            log.exception("sink failed", extra={"sink": self.item.id})
+            self._trouble(FAILED, f"internal error: {error!r}")
+            self._stopped.wait()
         self.status.state = STOPPED
 
-    def _try(self, sinking: Sinking, topic: SinkTopic) -> None:
+    def _into_kafka(self, until: ExitStack) -> tuple[Sinking, SinkTopic]:
+        topic = until.enter_context(closing(SinkTopic(self.item, self._of_log, self._settings, self._stopped.is_set)))
+        contents = until.enter_context(closing(CollectionContents(
+            self._bootstrap, self.item, self._relation, self._journals, self._stopped.is_set, self._form)))  # fmt: skip
+        unique = bool(self.item.key) and self.item.enforced and self.item.envelope == "upsert"
+        return Sinking(self.item.envelope, unique, contents, topic, self._form), topic
+
+    def _into_iceberg(self, until: ExitStack) -> tuple[IcebergSinking, IcebergTable]:
+        from controllers.storage.iceberg.table import IcebergTable  # a second, which nobody else is to wait for
+
+        contents = until.enter_context(closing(TableContents(
+            self._bootstrap, self.item, self._relation, self._journals, self._stopped.is_set, self._form)))  # fmt: skip
+        places = {number: place for place, (number, _) in enumerate(self.item.columns)}
+        table = until.enter_context(closing(IcebergTable(
+            self.item, self._of_log, contents.columns(), [places[number] for number in self.item.key], self._settings,
+            self._stopped.is_set)))  # fmt: skip
+        unique = bool(self.item.key) and self.item.enforced
+        return IcebergSinking(self.item.interval_ms, contents, table, contents.key_of if unique else None), table
+
+    def _try(self, sinking: AnySinking, topic: AnyTarget) -> None:
         """Write until stopped or until something is wrong."""
         try:
             if self._refused is not None:
@@ -161,7 +189,7 @@ class Sink:
             log.exception("sink failed", extra={"sink": self.item.id})
             self._trouble(FAILED, f"internal error: {error!r}")
 
-    def _write(self, sinking: Sinking, topic: SinkTopic) -> None:
+    def _write(self, sinking: AnySinking, topic: AnyTarget) -> None:
         # What it begins with may be what ended the process that wrote it last.
         with self._at_work.on([self.item.id]):
             sinking.claim()
@@ -179,7 +207,7 @@ class Sink:
                 self._moved.wait(LOOK_S)
             self._stopped.wait(LINGER_S)
 
-    def _advance(self, sinking: Sinking, topic: SinkTopic, noting: bool) -> bool:
+    def _advance(self, sinking: AnySinking, topic: AnyTarget, noting: bool) -> bool:
         """Write what there is; whether there may be more at once."""
         status, relation = self.status, self._relation
         error = self._journals.error(relation)
@@ -197,9 +225,9 @@ class Sink:
             status.transactions += 1
         status.state, status.error = RUNNING, None
         self._backoff_s = BACKOFF_FIRST_S
-        return sinking.through is not None and sinking.through < complete
+        return sinking.behind(complete)
 
-    def _hold(self, sinking: Sinking) -> None:
+    def _hold(self, sinking: AnySinking) -> None:
         self.status.through = sinking.through
         self._held = sinking.through if sinking.through is not None else 0
 

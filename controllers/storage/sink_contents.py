@@ -24,6 +24,7 @@ from controllers.storage.sinking import Change, Changes, SinkRefused
 from journal.errors import Unavailable
 from oracle.errors import SnapshotTooOld
 from segments.fold import NOTHING
+from segments.model import Segment
 from segments.parquet import chunks
 from segments.unsealed import unsealed
 
@@ -44,6 +45,7 @@ class CollectionContents:
 
     def __init__(self, bootstrap: str, sink: Sink, relation: Relation, journals: Journals,
                  stopping: Callable[[], bool], form: Form) -> None:  # fmt: skip
+        self._sink = sink
         self._relation = relation
         self._journals = journals
         self._stopping = stopping
@@ -57,6 +59,22 @@ class CollectionContents:
 
     def at(self, ts: int) -> Iterator[Change]:
         """As :meth:`controllers.storage.sinking.Contents.at`."""
+        files, runs = self._held_at(ts)
+        pieces = [each for file in files for each in self._sealed(file, ts)]
+        pieces += self._read(runs, pieces)
+        yield from self._changes(pieces)
+
+    def between(self, after: int, through: int) -> Changes:
+        """As :meth:`controllers.storage.sinking.Contents.between`."""
+        reached, runs = self._bound_between(after, through)
+        return Changes(reached, list(self._changes(self._read(runs, ()))) if runs else ())
+
+    def close(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+
+    def _held_at(self, ts: int) -> tuple[Sequence[Segment], list[BoundRun]]:
+        """Where its rows are: in files, and bound beside them, as of ``ts``.  Raises as :meth:`at` does."""
         runs = self._journals.bound(self._relation)
         since = runs.since
         at = max(ts, since)
@@ -64,27 +82,23 @@ class CollectionContents:
         if first is not None and first <= at:
             raise too_old(ts, since)
         sealed = NOTHING if self._journals.segments is None else self._journals.segments.state.sealed(self._relation.id)
-        pieces = [table for each in sealed.files
-                  for table in chunks(each, self._journals.store.read(each.path), self._relation.stored)]  # fmt: skip
-        pieces = [stamp(table, ts, self._types) for table in pieces]
-        pieces += self._read([each._replace(ts=ts) for each in unsealed(runs.at(at), sealed)], pieces)
-        yield from self._changes(pieces)
+        return sealed.files, [each._replace(ts=ts) for each in unsealed(runs.at(at), sealed)]
 
-    def between(self, after: int, through: int) -> Changes:
-        """As :meth:`controllers.storage.sinking.Contents.between`."""
+    def _sealed(self, file: Segment, ts: int) -> Iterator[pa.Table]:
+        for table in chunks(file, self._journals.store.read(file.path), self._relation.stored):
+            yield stamp(table, ts, self._types)
+
+    def _bound_between(self, after: int, through: int) -> tuple[int, list[BoundRun]]:
+        """Through when :meth:`between` goes, and in what runs its changes are."""
         runs = self._journals.bound(self._relation)
         if runs.last_change is None or runs.last_change <= after:  # as mostly, and that costs nothing to know
-            return Changes(through, ())
+            return through, []
         try:
             found = runs.between(after + 1, through + 1)
         except SnapshotTooOld:
             raise too_old(after, runs.since) from None
         taken, reached = _first_of(found, through)
-        return Changes(reached, list(self._changes(self._read(taken, ()))))
-
-    def close(self) -> None:
-        if self._reader is not None:
-            self._reader.close()
+        return reached, taken
 
     def _read(self, bound: Sequence[BoundRun], before: Iterable[pa.Table]) -> list[pa.Table]:
         if not bound:

@@ -122,6 +122,10 @@ class Sinking:
             self._keys = keys
         self.through = self.noted = found
 
+    def behind(self, complete: int) -> bool:
+        """Whether there is anything to write, as far as is known, once the collection is complete through it."""
+        return self.through is not None and self.through < complete
+
     def advance(self, complete: int, noting: bool = False) -> int:
         """Write what there is through ``complete``, or the first of it; how many messages that were.
 

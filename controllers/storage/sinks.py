@@ -13,7 +13,7 @@ from catalog_log import objects
 from catalog_log.log import CatalogLog
 from catalog_log.objects import Connection, Item, Relation
 from collection.messages import registry
-from collection.outside import kafka_settings, told
+from collection.outside import catalog_settings, kafka_settings, told
 from controllers.at_work import AtWork
 from controllers.protocol import ControllerState
 from controllers.storage.journals import Journals
@@ -55,7 +55,7 @@ class Sinks:
         relation = self._known().objects.get(item.relation_id) if isinstance(item, objects.Sink) else None
         if not isinstance(item, objects.Sink) or not isinstance(relation, Relation) or item.id in self._sinks:
             return
-        own = [topic for topic in (item.topic, item.progress_topic) if self._names.reserved(topic)]
+        own = [topic for topic in (item.topic, item.progress_topic) if topic and self._names.reserved(topic)]
         refused = f"topic {own[0]} is Tidemark's own" if own else None
         genesis = self._catalog.image.genesis
         assert genesis is not None, "commands come from a catalog that has begun"
@@ -109,11 +109,12 @@ class Sinks:
         self._journals.close()
 
     def _settings(self, item: objects.Sink) -> dict[str, object]:
-        """Of clients of its brokers.  On the sink's thread.  Raises ``Unavailable``, 55000 where a secret is not in its
-        place."""
+        """Of clients of its brokers, or of its catalog.  On the sink's thread.  Raises ``Unavailable``, 55000 where a
+        secret is not in its place."""
         if not item.connection_id:
             return common_settings(self._bootstrap)
-        return kafka_settings(told(self._connection(item.connection_id)))
+        said = told(self._connection(item.connection_id))
+        return kafka_settings(said) if item.into == objects.sink.KAFKA else catalog_settings(said)
 
     def _register(self, item: objects.Sink, subject: str, schema: str, level: str) -> int:
         """On the sink's thread.  Raises as :func:`collection.messages.registry.register` does."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from catalog_log import records
 from catalog_log.objects import Connection, Secret
@@ -15,7 +15,7 @@ from sql.objects.names import ImageLike, Names, target_schema
 from sql.statements.ddl_made import created, exists, taken
 from sql.statements.plans import DdlPlan
 from sql.syntax import statements as st
-from sql.syntax.connections import KAFKA
+from sql.syntax.connections import ICEBERG, KAFKA
 from trees.errors import unsupported
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -42,7 +42,7 @@ Said = dict[str, "str | Secret"]
 
 def plan_create_connection(s: st.CreateConnection, image: ImageLike, names: Names) -> DdlPlan:
     """A new connection.  Raises 42P07, 3F000, 42501, 42622; 22023 for what is no address, no place of a secret or does
-    not go together; 0A000 in catalogs of formats before 8."""
+    not go together; 0A000 in catalogs of formats before 8 (to an Iceberg catalog before 11)."""
     schema = target_schema(image, names, s.name)
     name = check_identifier(s.name.last)
     options = _checked(s.to, dict(s.options))
@@ -50,6 +50,11 @@ def plan_create_connection(s: st.CreateConnection, image: ImageLike, names: Name
         raise unsupported(
             f"CREATE CONNECTION in a catalog of format {image.genesis.format_version}",
             hint=f"connections are kept by catalogs made with format {records.CONNECTIONS_FROM} or later",
+        )
+    if s.to == ICEBERG and image.genesis.format_version < records.ICEBERG_FROM:
+        raise unsupported(
+            f"a connection TO ICEBERG CATALOG in a catalog of format {image.genesis.format_version}",
+            hint=f"such connections are kept by catalogs made with format {records.ICEBERG_FROM} or later",
         )
     if taken(image, schema, name):
         return exists("relation", name, s.if_not_exists, s.tag)
@@ -61,7 +66,7 @@ def plan_create_connection(s: st.CreateConnection, image: ImageLike, names: Name
 def _checked(to: str, said: Said) -> Said:
     for name, value in said.items():
         _check_secret(name, value) if isinstance(value, Secret) else _check_text(name, value)
-    found = _kafka(said) if to == KAFKA else _registry(said)
+    found = _kafka(said) if to == KAFKA else _iceberg(said) if to == ICEBERG else _registry(said)
     _together(found, "ssl certificate", "ssl key")
     return found
 
@@ -90,10 +95,32 @@ def _kafka(said: Said) -> Said:
     return found if mechanism is None else {**found, "sasl mechanisms": mechanism}
 
 
+def _iceberg(said: Said) -> Said:
+    kind = str(said.get("catalog type", "")).lower()
+    if kind != "rest":
+        if kind in ("sql", "hive", "glue", "s3tablesrest", "dynamodb", "bigquery"):
+            raise unsupported(f"CATALOG TYPE {kind}", hint="CATALOG TYPE = 'rest'")
+        raise _wrong("a connection to an Iceberg catalog needs a CATALOG TYPE", "CATALOG TYPE = 'rest'")
+    _check_url(said, "an Iceberg catalog", "say who you are by CREDENTIAL or TOKEN")
+    if "credential" in said and "token" in said:
+        raise _wrong("only one of CREDENTIAL and TOKEN")
+    _together(said, "scope", "credential", both=False)
+    _together(said, "s3 access key id", "s3 secret access key")
+    return {**said, "catalog type": kind}
+
+
 def _registry(said: Said) -> Said:
+    parts = _check_url(said, "a schema registry", "say who you are by USERNAME and PASSWORD")
+    _together(said, "password", "username", both=False)
+    if parts.scheme == "http" and any(name.startswith("ssl ") for name in said):
+        raise _wrong("a URL of http has no certificates")
+    return dict(said)
+
+
+def _check_url(said: Said, to: str, otherwise: str) -> SplitResult:
     url = said.get("url")
     if url is None:
-        raise _wrong("a connection to a schema registry needs a URL", "URL 'https://host:port'")
+        raise _wrong(f"a connection to {to} needs a URL", "URL 'https://host:port'")
     try:
         parts = urlsplit(url)
         whole = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
@@ -102,11 +129,8 @@ def _registry(said: Said) -> Said:
     if not whole or not url.isascii() or " " in url:
         raise _wrong("invalid URL", "URL 'https://host:port'")
     if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
-        raise _wrong("a URL with more than a host and a path", "say who you are by USERNAME and PASSWORD")
-    _together(said, "password", "username", both=False)
-    if parts.scheme == "http" and any(name.startswith("ssl ") for name in said):
-        raise _wrong("a URL of http has no certificates")
-    return dict(said)
+        raise _wrong("a URL with more than a host and a path", otherwise)
+    return parts
 
 
 def _together(said: Said, name: str, other: str, both: bool = True) -> None:

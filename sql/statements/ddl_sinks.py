@@ -7,16 +7,19 @@ from collections.abc import Mapping
 
 from catalog_log import records
 from catalog_log.objects import Connection, MaterializedView, Relation, Sink, Source, Table, View
-from catalog_log.objects.sink import UPSERT, Registering
+from catalog_log.objects.sink import ICEBERG, UPSERT, Registering
+from catalog_log.objects.sink import KAFKA as INTO_KAFKA
 from collection.messages.avro_written import NAME, RESERVED
 from journal.errors import InvalidUsage
 from sql.objects.identifiers import check_columns, check_identifier
 from sql.objects.item_ids import ItemIds
 from sql.objects.names import ImageLike, Names, find, relation, target_schema
+from sql.statements.ddl_iceberg import check_columns_of_iceberg, its_table
 from sql.statements.ddl_made import created, exists, taken
 from sql.statements.plans import DdlPlan
 from sql.syntax import sinks as said
 from sql.syntax import statements as st
+from sql.syntax.connections import ICEBERG as CATALOG
 from sql.syntax.connections import KAFKA, REGISTRY
 from sql.syntax.sinks import PARTITIONS, PROGRESS, REPLICAS, TOPIC
 from trees.errors import no_column, unsupported, wrong_kind
@@ -36,13 +39,18 @@ LEVELS = (
 )  # fmt: skip
 """Of compatibility, as registries have them."""
 
+_TO = {
+    KAFKA: "connection to Kafka", REGISTRY: "connection to a schema registry",
+    CATALOG: "connection to an Iceberg catalog",
+}  # fmt: skip
+
 _TOPIC = re.compile(r"[A-Za-z0-9._-]+")
 
 
 def plan_create_sink(s: st.CreateSink, image: ImageLike, names: Names) -> DdlPlan:
     """A new sink.  Raises 42P07, 3F000, 42501, 42622; 42P01, 42704 and 42809 for what it names; 42703 for a column of
     its key; 42602 for one that Avro has no name for, 22023 for what does not go together; 0A000 in catalogs of formats
-    before 9, and for Avro before 11."""
+    before 9 (for Avro and into Iceberg before 11), and for a column of a type that Iceberg has not."""
     schema = target_schema(image, names, s.name)
     name = check_identifier(s.name.last)
     if image.genesis.format_version < records.SINKS_FROM:
@@ -50,17 +58,28 @@ def plan_create_sink(s: st.CreateSink, image: ImageLike, names: Names) -> DdlPla
             f"CREATE SINK in a catalog of format {image.genesis.format_version}",
             hint=f"sinks are kept by catalogs made with format {records.SINKS_FROM} or later",
         )
+    if s.into == ICEBERG and image.genesis.format_version < records.ICEBERG_FROM:
+        raise unsupported(
+            f"CREATE SINK … INTO ICEBERG in a catalog of format {image.genesis.format_version}",
+            hint=f"such sinks are kept by catalogs made with format {records.ICEBERG_FROM} or later",
+        )
     if taken(image, schema, name):
         return exists("relation", name, s.if_not_exists, s.tag)
     found = _relation(s, image, names)
-    connection = "" if s.connection is None else _connection(s.connection, image, names, KAFKA).id
+    wanted = KAFKA if s.into == INTO_KAFKA else CATALOG
+    connection = "" if s.connection is None else _connection(s.connection, image, names, wanted).id
     options = dict(s.options)
+    if s.into == ICEBERG:
+        check_columns_of_iceberg(found)
+        its = its_table(options)
+    else:
+        its = {**_topics(options), "partitions": _count(options, PARTITIONS, PARTITIONS_MAX),
+               "replicas": _count(options, REPLICAS, REPLICAS_MAX)}  # fmt: skip
     key = _key(s, found)
     registering = None if s.registry is None else _registering(s, s.registry, found, image, names)
     ids = ItemIds(image)
     item = Sink(
-        ids.item(), schema.id, name, s.text, relation_id=found.id, connection_id=connection, **_topics(options),
-        partitions=_count(options, PARTITIONS, PARTITIONS_MAX), replicas=_count(options, REPLICAS, REPLICAS_MAX),
+        ids.item(), schema.id, name, s.text, relation_id=found.id, connection_id=connection, into=s.into, **its,
         columns=tuple([(column.id, column.name) for column in found.columns]), key=key,
         enforced=s.enforced, format=s.format, registering=registering, envelope=s.envelope,
     )  # fmt: skip
@@ -87,7 +106,7 @@ def _connection(name: st.Name, image: ImageLike, names: Names, to: str) -> Conne
     if not isinstance(found, Connection):
         raise wrong_kind(name.last, Connection.word)
     if found.to != to:
-        raise wrong_kind(name.last, "connection to Kafka" if to == KAFKA else "connection to a schema registry")
+        raise wrong_kind(name.last, _TO[to])
     return found
 
 
@@ -121,7 +140,7 @@ def _count(options: Mapping[str, str | int], option: str, most: int) -> int:
 
 
 def _key(s: st.CreateSink, found: Relation) -> tuple[int, ...]:
-    if s.envelope == UPSERT and not s.key:
+    if s.into == INTO_KAFKA and s.envelope == UPSERT and not s.key:
         raise InvalidUsage("ENVELOPE UPSERT needs a KEY", sqlstate="22023",
                            hint="KEY (columns) of which no two rows have the same values")  # fmt: skip
     known = {column.name: column.id for column in found.columns}

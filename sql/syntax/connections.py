@@ -16,9 +16,9 @@ from sql.syntax.cursor import Cursor
 from sql.syntax.statement import DDL, Name, Statement
 from trees.errors import syntax, unsupported
 
-KAFKA, REGISTRY = "kafka", "confluent-schema-registry"
+KAFKA, REGISTRY, ICEBERG = "kafka", "confluent-schema-registry", "iceberg-catalog"
 
-_SYSTEMS = {("kafka",): KAFKA, ("confluent", "schema", "registry"): REGISTRY}
+_SYSTEMS = {("kafka",): KAFKA, ("confluent", "schema", "registry"): REGISTRY, ("iceberg", "catalog"): ICEBERG}
 """What a connection may be to, by its words."""
 
 TEXT, WORD, SECRET, EITHER, MANY = "text", "word", "secret", "text or secret", "texts"
@@ -32,6 +32,10 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
         "sasl password": SECRET, **_OWN_KEY,
     },
     REGISTRY: {"url": TEXT, "username": EITHER, "password": SECRET, **_OWN_KEY},
+    ICEBERG: {
+        "catalog type": WORD, "url": TEXT, "warehouse": TEXT, "credential": SECRET, "token": SECRET, "scope": TEXT,
+        "s3 endpoint": TEXT, "s3 region": TEXT, "s3 access key id": EITHER, "s3 secret access key": SECRET,
+    },
 }  # fmt: skip
 """Of each system the options that there are, longer ones of the same words first when they are read."""
 
@@ -61,7 +65,8 @@ class CreateConnection(DDL):
         to = next((system for words, system in _SYSTEMS.items() if c.take(*words)), None)
         if to is None:
             if c.word() in ("aws", "postgres", "mysql", "ssh", "sql", "iceberg"):
-                raise unsupported(f"a connection TO {c.word().upper()}", "KAFKA or CONFLUENT SCHEMA REGISTRY")
+                raise unsupported(f"a connection TO {c.word().upper()}",
+                                  "KAFKA, CONFLUENT SCHEMA REGISTRY or ICEBERG CATALOG")
             raise c.error()
         c.expect("(")
         options = [_option(c, OPTIONS[to], ())]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from catalog_log.objects.sink import AVRO, ENVELOPES, JSON
+from catalog_log.objects.sink import AVRO, ENVELOPES, ICEBERG, JSON, KAFKA, PARQUET
 from sql.syntax.cursor import Cursor
+from sql.syntax.iceberg_sinks import read_into_iceberg
 from sql.syntax.statement import DDL, Name
 from trees.errors import syntax, unsupported
 
@@ -60,6 +61,7 @@ class CreateSink(DDL):
     envelope: str
     if_not_exists: bool
     text: str
+    into: str = KAFKA
 
     @classmethod
     def read(cls, c: Cursor, text: str) -> CreateSink:
@@ -71,10 +73,11 @@ class CreateSink(DDL):
         c.expect("from")
         relation = c.name()
         c.expect("into")
-        if not c.take("kafka"):
-            if c.word() == "iceberg":
-                raise unsupported("a sink INTO ICEBERG", hint="use INTO KAFKA", position=c.position)
-            raise c.error()
+        if c.take("iceberg"):
+            its = read_into_iceberg(c)
+            return cls(name, relation, its.connection, its.options, its.key, its.enforced, PARQUET, None,
+                       its.envelope, exists, text, ICEBERG)  # fmt: skip
+        c.expect("kafka")
         connection = c.name() if c.take("connection") else None
         options = _options(c)
         key = c.names() if c.word(1) != "format" and c.take("key") else ()

@@ -9,16 +9,18 @@ import subprocess
 import threading
 import time
 from base64 import b64decode
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from catalog_log.objects import Connection, Secret
 from collection import outside
-from collection.outside import ASK_S_MAX, ask, kafka_settings, told
+from collection.outside import ASK_S_MAX, ask, catalog_settings, kafka_settings, told
 from collection.secrets import DIRECTORY, SECRET_BYTES_MAX, secret_in
 from embedded.ports import free_ports
 from journal.errors import InvalidUsage, TidemarkError, Unavailable
+from tests.rest_catalog import CREDENTIAL, TOKEN, Catalog
 
 PASSWORD = "hunter2 é"
 
@@ -217,3 +219,25 @@ def test_a_broker_takes_in_whom_it_knows(both_doors, monkeypatch) -> None:
         assert refused(of).sqlstate == "28000"
     assert time.monotonic() - began < ASK_S_MAX, "a wrong password is told at once"
     assert refused(connection("kafka", broker=open_door, security_protocol="SSL")).sqlstate == "08001"
+
+
+def test_a_catalog_of_iceberg_takes_in_who_says_who_it_is(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("TIDEMARK_SECRET_RIGHT", CREDENTIAL)
+    monkeypatch.setenv("TIDEMARK_SECRET_TOKEN", TOKEN)
+    monkeypatch.setenv("TIDEMARK_SECRET_A", PASSWORD)
+    rest = {"catalog_type": "rest"}
+    with closing(Catalog(tmp_path, TOKEN)) as catalog:
+        rest["url"] = catalog.url
+        right, token, wrong = (Secret("env", f"TIDEMARK_SECRET_{name}") for name in ("RIGHT", "TOKEN", "A"))
+        ask(connection("iceberg-catalog", **rest, credential=right, warehouse="a b"))
+        ask(connection("iceberg-catalog", **rest, token=token))
+        for said in ({"credential": wrong}, {"token": wrong}, {}):
+            assert refused(connection("iceberg-catalog", **rest, **said)).sqlstate == "28000", said
+        other = {**rest, "url": f"{catalog.url}/elsewhere"}
+        assert refused(connection("iceberg-catalog", **other, token=token)).sqlstate == "22023"
+    assert refused(connection("iceberg-catalog", **rest)).sqlstate == "08001"
+    said = told(connection("iceberg-catalog", **rest, token=token, s3_secret_access_key=right, warehouse="w"))
+    assert catalog_settings(said) == {
+        "uri": catalog.url, "warehouse": "w", "token": TOKEN, "s3.secret-access-key": CREDENTIAL,
+        "s3.connect-timeout": "10", "s3.request-timeout": "30",
+    }  # fmt: skip

@@ -370,6 +370,12 @@ that write Avro are kept by catalogs of format 11.
 What has to be written again and again waits alone: a target that is away delays its own sink (`tm_internal.sink_status`
 says why), and what it has not written yet is kept for an hour, in which it goes on where it was; later it says so and
 has to be made anew, as after an error that ended it. A view that has an error has no rows to write, so its sink waits.
+
+    CREATE SINK out FROM totals INTO ICEBERG CATALOG CONNECTION lake (NAMESPACE 'shop', TABLE 'totals')
+        KEY (name) MODE UPSERT WITH (COMMIT INTERVAL '10s')
+
+writes an Iceberg table: one snapshot an interval, of a timestamp that it names, so that several tables can be read at
+one and the same ([iceberg.md](iceberg.md)). It needs catalog format 11.
 All rows that a sink begins with are one transaction (15 minutes at most), and they, as the changes of one timestamp,
 are in memory at once: 1 GiB at most. A column that came later is not written; one that is written cannot be dropped.
 `DROP`, `ALTER SINK … RENAME TO` and `SET SCHEMA`, `COMMENT ON SINK`, `SHOW SINKS`, `SHOW CREATE SINK`;

@@ -14,7 +14,7 @@ from journal.errors import InvalidUsage
 from sql.statements.assigning import stored
 from trees.types import FLOAT4, parse_literal
 from values.datatypes.registry import DATATYPES
-from values.types import OID, arrow_type, avro_type, carried, from_arrow, parse_type, spark_type
+from values.types import OID, arrow_type, avro_type, carried, from_arrow, iceberg_type, parse_type, spark_type
 
 FILE = Path(__file__).resolve().parents[2] / "docs" / "types.md"
 PAGE = FILE.read_text()
@@ -37,7 +37,8 @@ def becomes(text: str) -> list[str]:
     sql_type = parse_type(text)
     avro = avro_type(sql_type)
     shown = avro if isinstance(avro, str) else json.dumps(avro)
-    kinds = f"`{arrow_type(sql_type)}`", f"`{spark_type(sql_type)}`"
+    iceberg = f"`{kind}`" if (kind := iceberg_type(sql_type)) else "none"
+    kinds = f"`{arrow_type(sql_type)}`", f"`{spark_type(sql_type)}`", iceberg
     return [f"`{sql_type}`", str(OID[sql_type.name]), f"`{shown}`", *kinds]
 
 

@@ -229,7 +229,8 @@ def test_it_is_listed_where_one_looks_and_is_no_relation() -> None:
     ]  # fmt: skip
     named = {row["relname"] for row in system_rows.ROWS["pg_class"](system)}
     assert "t" in named and not {"c", "d"} & named
-    assert {kind: set(options) for kind, options in OPTIONS.items()}.keys() == {"kafka", "confluent-schema-registry"}
+    assert {kind: set(options) for kind, options in OPTIONS.items()}.keys() == {
+        "kafka", "confluent-schema-registry", "iceberg-catalog"}  # fmt: skip
 
 
 def test_no_controller_is_told_and_older_catalogs_have_none() -> None:

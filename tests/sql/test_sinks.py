@@ -141,7 +141,7 @@ INTO = "create sink s from items into kafka connection far ({}) {} format json e
         (INTO.format("topic 't'", "", "none") + " with (snapshot = false)", "0A000"),
         (INTO.format("topic 't'", "", "none") + " more", "42601"),
         (INTO.format("topic 't'", "", "none").replace("sink s", "sink s in cluster default"), "0A000"),
-        (INTO.format("topic 't'", "", "none").replace("kafka connection far", "iceberg catalog"), "0A000"),
+        (INTO.format("topic 't'", "", "none").replace("kafka connection far", "iceberg catalog"), "42601"),
         (INTO.format("topic 't'", "", "none").replace("far", "sr"), "42809"),
         (INTO.format("topic 't'", "", "none").replace("far", "items"), "42809"),
         (INTO.format("topic 't'", "", "none").replace("far", "nix"), "42704"),
@@ -171,7 +171,7 @@ def test_it_stands_on_what_it_is_made_from_and_has_a_name_among_all_others() -> 
     assert refused(image, "drop sink other").sqlstate == "42704"
     with pytest.raises(InvalidUsage) as error:
         plan_select(parse("select * from s").ast, image, names())
-    assert (error.value.sqlstate, error.value.hint) == ("42809", "a sink is on its topic: read what it is made from")
+    assert (error.value.sqlstate, error.value.hint) == ("42809", "a sink writes elsewhere: read what it is made from")
     assert refused(image, "alter sink s set (size = 3)").sqlstate == "0A000"
     more = ddl(image, "alter table items add column later int")
     assert sink(more) == sink(image), "which it does not write"
@@ -196,7 +196,8 @@ def test_it_is_listed_where_one_looks_and_is_no_relation() -> None:
     assert first == {
         "id": sink(image).id, "schema_name": "public", "name": "s", "relation_id": sink(image).relation_id,
         "connection_id": sink(image).connection_id, "topic": "t", "progress_topic": "t-progress", "key": ["id"],
-        "format": "json", "envelope": "upsert", "registry_id": None,
+        "format": "json", "envelope": "upsert", "registry_id": None, "namespace": None,
+        "table_name": None, "commit_interval_ms": None,
     }  # fmt: skip
     assert (second["connection_id"], second["key"]) == (None, [])
     assert not {"s", "z"} & {row["relname"] for row in system_rows.ROWS["pg_class"](system)}

@@ -29,28 +29,31 @@ DATATYPES = (
     Datatype(
         "int2", 21, 1005, "smallint", read_int2, *_int2, json=json_values.int2, aliases=("smallint",),
         arrow=pa.int16(), spark="SMALLINT", avro="int", duckdb=("SMALLINT", "INT16"), category="N", length=2,
+        iceberg="int",
     ),
     Datatype(
         "int4", 23, 1007, "integer", read_int4, *_int4, json=json_values.int4, aliases=("integer", "int"),
-        arrow=pa.int32(), spark="INT", avro="int", duckdb=("INTEGER", "INT32"), category="N", length=4,
+        arrow=pa.int32(), spark="INT", avro="int", duckdb=("INTEGER", "INT32"), category="N", length=4, iceberg="int",
     ),
     Datatype(
         "int8", 20, 1016, "bigint", read_int8, *_int8, json=json_values.int8, aliases=("bigint",),
         arrow=pa.int64(), spark="BIGINT", avro="long", duckdb=("BIGINT", "INT64"), category="N", length=8,
+        iceberg="long",
     ),
     Datatype(
         "numeric", 1700, 1231, "numeric", _numeric, receive_numeric, send_numeric, _show_numeric,
         json=json_values.free_numeric, aliases=("decimal", "dec"), carries="text", duckdb=("DECIMAL",), category="N",
-        alike=False,
+        alike=False, iceberg="string",
     ),
     Datatype(
         "float4", 700, 1021, "real", read_float4, *_float4, show_float4, json_values.float4, aliases=("real",),
         arrow=pa.float32(), spark="FLOAT", avro="float", duckdb=("FLOAT",), category="N", length=4,
-        read_by_us=True, shown_by_us=True, alike=False,
+        read_by_us=True, shown_by_us=True, alike=False, iceberg="float",
     ),
     Datatype(
         "float8", 701, 1022, "double precision", read_float8, *_float8, show_float8, json_values.float8,
         aliases=("double precision", "double", "float"), arrow=pa.float64(), spark="DOUBLE", avro="double",
         duckdb=("DOUBLE",), category="N", preferred=True, length=8, read_by_us=True, shown_by_us=True, alike=False,
+        iceberg="double",
     ),
 )  # fmt: skip

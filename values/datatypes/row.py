@@ -52,6 +52,9 @@ class Datatype:
     duckdb: tuple[str, ...] = ()
     """By what names DuckDB speaks of it, in results and errors: its own name first."""
 
+    iceberg: str = ""
+    """Its type in Iceberg, by that one's own word; empty where it has none of its values."""
+
     category: str = "U"
     """``pg_type.typcategory``."""
     preferred: bool = False

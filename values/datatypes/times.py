@@ -29,26 +29,27 @@ DATATYPES = (
     Datatype(
         "date", 1082, 1182, "date", read_date, wire.receive_date, wire.send_date, show_date, json_values.date,
         arrow=pa.date32(), spark="DATE", avro={"type": "int", "logicalType": "date"}, duckdb=("DATE",),
-        category="D", length=4,
+        category="D", length=4, iceberg="date",
     ),
     # Microseconds since midnight.
     Datatype(
         "time", 1083, 1183, "time without time zone", read_time, wire.receive_time, packed("q")[1], show_time,
         aliases=("time without time zone",), carries="int8", duckdb=("TIME",), category="D", length=8,
-        read_by_us=True, shown_by_us=True,
+        read_by_us=True, shown_by_us=True, iceberg="time",
     ),
     Datatype(
         "timestamp", 1114, 1115, "timestamp without time zone", read_timestamp, wire.receive_timestamp,
         wire.send_timestamp, show_timestamp, json_values.timestamp, aliases=("timestamp without time zone",),
         arrow=pa.timestamp("us"), spark="TIMESTAMP_NTZ",
         avro={"type": "long", "logicalType": "local-timestamp-micros"}, duckdb=("TIMESTAMP",), category="D", length=8,
+        iceberg="timestamp",
     ),
     Datatype(
         "timestamptz", 1184, 1185, "timestamp with time zone", read_moment, wire.receive_timestamptz,
         wire.send_timestamp, _in_utc, json_values.timestamptz, aliases=("timestamp with time zone",),
         arrow=pa.timestamp("us", tz="UTC"), spark="TIMESTAMP",
         avro={"type": "long", "logicalType": "timestamp-micros"}, duckdb=("TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ"),
-        category="D", preferred=True, length=8,
+        category="D", preferred=True, length=8, iceberg="timestamptz",
     ),
     Datatype(
         "interval", 1186, 1187, "interval", read_interval, wire.receive_interval, wire.send_interval, _show_parts,
