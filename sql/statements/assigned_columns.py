@@ -1,14 +1,17 @@
-"""The columns that SET names, checked.  Pure."""
+"""The columns that SET names, checked, and what they are set to.  Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sqlglot import exp
+
 from catalog_log.objects import ALWAYS, Table
 from journal.errors import InvalidUsage
 from sql.statements.assigning import no_column_of
 from sql.syntax.assigned import Assigned
-from trees.errors import mismatch
+from trees.errors import mismatch, syntax, unsupported
+from trees.nodes import position
 from trees.types import shown
 from values.types import SqlType
 
@@ -42,3 +45,17 @@ def assigned_columns(
             )
         found[index] = each
     return list(found.items())
+
+
+def value_of(value: exp.Expression, each: Assigned) -> exp.Expression:
+    """What a column is set to: ``value``, or where that is a query of several columns, one of these."""
+    if each.part is None:
+        return value
+    found = value.copy()
+    query = found.this if isinstance(found, exp.Subquery) else None
+    if not isinstance(query, exp.Select) or query.args.get("distinct") or any(e.is_star for e in query.expressions):
+        raise unsupported("setting several columns to this query", "set each to a query of its own", position(value))
+    if len(query.expressions) != each.of:
+        raise syntax(None, position(value), "number of columns does not match number of values")
+    query.set("expressions", [query.expressions[each.part]])
+    return found

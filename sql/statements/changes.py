@@ -23,7 +23,7 @@ from plan.relations import Query
 from sql.binding.bind import Bound, OutputType, bind_query, cast_outputs, unique_names
 from sql.objects.names import ImageLike, Names, column_types, name_parts
 from sql.objects.uniques import Unique, uniques_of
-from sql.statements.assigned_columns import assigned_columns
+from sql.statements.assigned_columns import assigned_columns, value_of
 from sql.statements.assigning import assign_output, default_slot
 from sql.statements.insert import table_named
 from sql.statements.plans import ChangePlan, InsertPlan, Point, Returning, SelectPlan, Slot, TableChange
@@ -31,11 +31,9 @@ from sql.statements.returning import bound_returning, check_each_row, check_outp
 from sql.statements.select import algebra_bound
 from sql.statements.sequence_calls import calls_in, of_query
 from sql.syntax import statements as st
-from sql.syntax.assigned import Assigned
 from sql.typing.assign import assign
 from trees.budget import bounded
-from trees.errors import syntax, unsupported
-from trees.nodes import position
+from trees.errors import unsupported
 from values.types import SqlType
 
 NUMBER = "?number"
@@ -169,7 +167,8 @@ class _Change:
             return []
         found = assigned_columns(self._s.assigned, self._table, self._types)
         return [
-            _Set(index, None if each.place is None else _value(self._s.rows, each)) for index, each in found
+            _Set(index, None if each.place is None else value_of(self._s.rows.expressions[each.place], each))
+            for index, each in found
         ]
 
     def _assign(self, bound: Bound, sets: abc.Sequence[_Set]) -> None:
@@ -224,7 +223,7 @@ class _Change:
         by_exists = s.joined and isinstance(s, st.Delete) and not inside and not list(rows.find_all(exp.Lateral))
         numbered = s.joined and not by_exists
         if s.joined or inside:
-            self._check_names(rows)
+            self._check_names(rows, [each.value for each in sets if each.value is not None])
         if by_exists:
             rows = _by_exists(rows)
         elif numbered:
@@ -240,9 +239,12 @@ class _Change:
             raise unsupported(f"a sequence's value in {s.tag}", "draw it by a SELECT before, and name it as a value")
         return rows, numbered
 
-    def _check_names(self, rows: exp.Select) -> None:
-        """The errors of the query as it is written, before there are names in it that are not the user's."""
+    def _check_names(self, rows: exp.Select, values: abc.Sequence[exp.Expression]) -> None:
+        """The errors of the query as it is written, before there are names in it that are not the user's: of an UPDATE
+        with the ``values`` that it sets."""
         flat = rows.copy()
+        if values:
+            flat.set("expressions", [each.copy() for each in values])
         if isinstance(self._s, st.Delete) and self._s.returning:
             flat.set("expressions", [each.copy() for each in self._s.returning])
         bind_query(flat, self._image, self._names, dict(self._declared), beside=self._numbers)
@@ -269,21 +271,6 @@ class _Change:
             if number not in known:
                 raise InvalidUsage(f"could not determine data type of parameter ${number}", sqlstate="42P18")
         return dict(sorted(known.items()))
-
-
-def _value(rows: exp.Select, each: Assigned) -> exp.Expression:
-    """What a column is set to: an output of ``rows``, or of one that is a query of several columns, one of these."""
-    value = rows.expressions[each.place or 0]
-    if each.part is None:
-        return value
-    found = value.copy()
-    query = found.this if isinstance(found, exp.Subquery) else None
-    if not isinstance(query, exp.Select) or query.args.get("distinct") or any(e.is_star for e in query.expressions):
-        raise unsupported("setting several columns to this query", "set each to a query of its own", position(value))
-    if len(query.expressions) != each.of:
-        raise syntax(None, position(value), "number of columns does not match number of values")
-    query.set("expressions", [query.expressions[each.part]])
-    return found
 
 
 def _by_exists(rows: exp.Select) -> exp.Select:

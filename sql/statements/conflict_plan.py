@@ -13,10 +13,10 @@ from journal.errors import InvalidUsage
 from sql.binding.bind import OutputType, cast_outputs, unique_names
 from sql.objects.names import ImageLike, Names
 from sql.objects.uniques import Unique
-from sql.statements.assigned_columns import assigned_columns
+from sql.statements.assigned_columns import assigned_columns, value_of
 from sql.statements.assigning import assign_output, default_slot
 from sql.statements.plans import ConflictPlan, InsertPlan, Slot
-from sql.statements.returning import bound_returning, numbers_in
+from sql.statements.returning import bound_returning, numbers_in, target_parts
 from sql.syntax.on_conflict import OnConflict
 from sql.syntax.query import Insert
 from sql.typing.assign import assign
@@ -48,14 +48,10 @@ def plan_conflict(
     given = [(index, each) for index, each in sets if each.place is not None]
     values = []
     for _, each in given:
-        value = said.values[each.place or 0]
-        if each.part is not None:
-            what = "setting several columns to a query"
-            raise unsupported(f"{what} in ON CONFLICT DO UPDATE", "set each to a value", position(value))
-        values.append(value)
+        values.append(value_of(said.values[each.place or 0], each))
     wanted = [*(plan.types[index] for index, _ in given), t.BOOL]
     outputs = [*values, said.where or exp.Boolean(this=True)]
-    parts = [exp.to_identifier(part, quoted=True) for part in s.table.parts]
+    parts = target_parts(s, table, image)
     both = [
         exp.Table(
             **dict(zip(("this", "db", "catalog"), [p.copy() for p in reversed(parts)], strict=False)),
@@ -66,7 +62,7 @@ def plan_conflict(
     if s.called == EXCLUDED:
         told = f'table name "{EXCLUDED}" specified more than once'
         raise InvalidUsage(told, sqlstate="42712", position=said.at + 1)
-    source = exp.Select(from_=exp.From(this=both[0]), joins=[exp.Join(this=both[1])])
+    source = exp.Select(from_=exp.From(this=both[0]), joins=[exp.Join(this=both[1])], with_=s.with_)
     numbers = {n for each in outputs for n in numbers_in(each)}
     found = bound_returning(
         outputs, source, table, s.called, image, names, declared, {*plan.params, *declared} - numbers,

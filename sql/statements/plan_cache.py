@@ -295,4 +295,8 @@ def _moved(plan: P, catalog_ts: CatalogTs) -> P:
         return replace(plan, catalog_ts=catalog_ts, query=_moved(plan.query, catalog_ts))
     if isinstance(plan, SelectPlan) and plan.reads is not None:
         return replace(plan, catalog_ts=catalog_ts, reads=replace(plan.reads, catalog_ts=catalog_ts))
+    if isinstance(plan, WritingPlan):
+        parts = tuple([replace(each, plan=_moved(each.plan, catalog_ts)) for each in plan.parts])
+        keyed = plan.keyed and replace(plan.keyed, keys=_moved(plan.keyed.keys, catalog_ts))
+        return replace(plan, catalog_ts=catalog_ts, parts=parts, keyed=keyed)
     return replace(plan, catalog_ts=catalog_ts)

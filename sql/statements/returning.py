@@ -12,11 +12,12 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from catalog_log.objects import Table
+from catalog_log.objects import Item, Table
 from journal.errors import InvalidUsage
 from journal.timestamps import CatalogTs
-from sql.binding.bind import Bound, OutputType, bind_query
-from sql.objects.names import ImageLike, Names, column_types
+from sql.binding.bind import Bound, OutputType, bind_query, folded
+from sql.binding.ctes import cte_of
+from sql.objects.names import ImageLike, Names, column_types, name_parts
 from sql.statements.plans import InsertPlan, Returning, SelectPlan
 from sql.statements.sequence_calls import calls_in, of_query
 from sql.syntax.query import Insert
@@ -48,7 +49,13 @@ class Bindings:
             return Returning(self.bound.columns, tuple(at for at in plain if at is not None))
         tree = exp.Select(expressions=[each.copy() for each in self.bound.tree.expressions])
         for column in list(tree.find_all(exp.Column)):
-            column.replace(exp.Parameter(this=exp.Literal.number(number + 1 + place[_key(column)])))
+            if _key(column) in place:  # and not of a subquery's own
+                column.replace(exp.Parameter(this=exp.Literal.number(number + 1 + place[_key(column)])))
+        read = _ctes_read(self.bound.tree, self.bound.tree.expressions)
+        if read:
+            queries = [each.copy() for each in self.bound.tree.ctes if any(each is one for one in read)]
+            recursive = self.bound.tree.args["with_"].args.get("recursive")
+            tree.set("with_", exp.With(expressions=queries, recursive=recursive))
         row = tuple([OutputType(f"r{at}", kind) for at, kind in enumerate(kinds)])
         reads = SelectPlan("constant", exp.Select(), row, (), (), {}, catalog_ts)
         known = {n: params.get(n, SqlType("text")) for n in range(1, number + 1)}
@@ -64,19 +71,20 @@ def bound_returning(
     declared: dict[int, SqlType] | None, beside: Collection[int], assigned: Sequence[SqlType] = (),
     where: str = "RETURNING",
 ) -> Bindings:  # fmt: skip
-    """``outputs`` of RETURNING over what ``source`` has in FROM.  0A000 for subqueries and calls of sequences in it.
+    """``outputs`` of RETURNING over what ``source`` has in FROM.  0A000 for subqueries that read relations, and calls
+    of sequences in it.
 
     ``beside``: the parameters of the statement; ``assigned``: the types of what outputs are set to, which stand in
     another place than RETURNING: ``where``.
     """
     query = returning_query(outputs, source)
-    for output in query.expressions:
-        if (sub := output.find(exp.Query, exp.Subquery, exp.Exists)) is not None:
-            raise unsupported(f"a subquery in {where}", "ask for it in a statement of its own", position(sub))
+    _check_subqueries(query, where)
     check_outputs(query, image, names, where)
     bound = bind_query(query, image, names, declared, assigned=assigned, beside=beside)
     own = {column.name for column in table.columns}
-    found = dict.fromkeys(_key(c) for each in bound.tree.expressions for c in each.find_all(exp.Column))
+    around = _aliases(query)
+    columns = [c for each in bound.tree.expressions for c in each.find_all(exp.Column) if c.table in around]
+    found = dict.fromkeys(map(_key, columns))
     others = [key for key in found if key[0] != called or key[1] not in own]
     return Bindings(bound, others, table, called)
 
@@ -87,16 +95,23 @@ def of_insert(
     """RETURNING of an INSERT whose rows ``plan`` makes, and the types of its parameters, of which ``declared`` are
     known."""
     outputs = s.returning or ()
-    parts = [exp.to_identifier(part, quoted=True) for part in s.table.parts]
+    parts = target_parts(s, plan.table, image)
     target = exp.Table(**dict(zip(("this", "db", "catalog"), reversed(parts), strict=False)))
     target.set("alias", exp.TableAlias(this=exp.to_identifier(s.called, quoted=True)))
+    source = exp.Select(from_=exp.From(this=target), with_=s.with_)
     bindings = bound_returning(
-        outputs, exp.Select(from_=exp.From(this=target)), plan.table, s.called, image, names, declared,
+        outputs, source, plan.table, s.called, image, names, declared,
         {*plan.params, *declared},
     )  # fmt: skip
     params = bindings.bound.params
     known = {**plan.params, **params}
     return bindings.planned((), known, max(known, default=0), plan.catalog_ts), params
+
+
+def target_parts(s: Insert, table: Item, image: ImageLike) -> list[exp.Identifier]:
+    """The name of an INSERT's table, which is never that of a query of its WITH."""
+    parts = s.table.parts if s.with_ is None else name_parts(image, table)
+    return [exp.to_identifier(part, quoted=True) for part in parts]
 
 
 def numbers_given(s: Insert) -> set[int]:
@@ -120,6 +135,46 @@ def returning_query(outputs: Sequence[exp.Expression], source: exp.Select) -> ex
         if value:
             query.set(key, [each.copy() for each in value] if isinstance(value, list) else value.copy())
     return query
+
+
+def _check_subqueries(query: exp.Select, where: str) -> None:
+    """0A000 for subqueries that read relations, which nobody is asked for here, and for those in which something is
+    called as what is around them."""
+    around = _aliases(query)
+    for output in query.expressions:
+        sub = output.find(exp.Query, exp.Subquery, exp.Exists)
+        if sub is None:
+            continue
+        within = [output, *_ctes_read(query, [output])]
+        sources = [each for part in within for each in part.find_all(exp.Table, exp.Subquery, exp.Values, exp.Lateral)]
+        tables = [each for each in sources if isinstance(each, exp.Table) and isinstance(each.this, exp.Identifier)]
+        if any(cte_of(each, folded) is None for each in tables):
+            raise unsupported(f"a subquery in {where}", "ask for it in a statement of its own", position(sub))
+        called = {each.alias or (each.name if isinstance(each, exp.Table) else "") for each in sources}
+        if not {each.lower() for each in called}.isdisjoint(each.lower() for each in around):
+            what = f"a subquery in {where} that calls something as a table of the statement is called"
+            raise unsupported(what, "call it otherwise", position(sub))
+
+
+def _aliases(query: exp.Select) -> set[str]:
+    """What the relations in FROM are called."""
+    sources = [query.args["from_"].this, *(each.this for each in query.args.get("joins") or ())]
+    inner = [each for source in sources for each in source.find_all(exp.Table, exp.Subquery, exp.Values, exp.Lateral)]
+    called = [each.args["alias"].this if each.args.get("alias") else each.this for each in inner]
+    return {folded(each) for each in called if isinstance(each, exp.Identifier)}
+
+
+def _ctes_read(query: exp.Select, parts: Sequence[exp.Expression]) -> list[exp.CTE]:
+    """The WITH queries of ``query`` that ``parts`` of it read, also through others."""
+    found: list[exp.CTE] = []
+    stack: list[exp.Expression] = list(parts)
+    while stack:
+        for table in stack.pop().find_all(exp.Table):
+            cte = cte_of(table, folded)
+            if cte is not None and cte in query.ctes and not any(cte is each for each in found):
+                found.append(cte)
+                stack.append(cte)
+    return found
 
 
 def check_outputs(query: exp.Select, image: ImageLike, names: Names, where: str = "RETURNING") -> None:

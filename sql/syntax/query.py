@@ -114,6 +114,8 @@ class Insert(Statement):
     """What the table is called behind AS."""
     returning: tuple[exp.Expression, ...] | None = None
     conflict: OnConflict | None = None
+    with_: exp.With | None = None
+    """The WITH queries that stand before it, which all parts of it may read."""
 
     @property
     def called(self) -> str:
@@ -164,7 +166,8 @@ class Insert(Statement):
         names = [each.alias for each in found.args["with_"].expressions] if again else []
         if len(set(names)) < len(names):
             raise unsupported("WITH before INSERT and again behind it", "call no two of its queries the same", at)
-        return cls(table, columns, found, overriding, alias, returning, conflict)
+        before = found.args.get("with_") if with_ else None
+        return cls(table, columns, found, overriding, alias, returning, conflict, before)
 
 
 def _source(c: Cursor) -> list[Token]:

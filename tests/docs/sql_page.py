@@ -122,9 +122,10 @@ they are. A column that is dropped is taken out of it. No answer hangs on it.
 ### INSERT, UPDATE, DELETE, TRUNCATE
 
 `RETURNING` gives of each row that was written what it asks for, as the table keeps it, with the values of its defaults;
-of an INSERT in the order in which its rows were written. It asks in an INSERT and an UPDATE without subqueries, and
-nowhere for values of sequences. In a block, or where several statements are sent as one, rows are returned before they
-are committed, as ever: nothing of them is there where the COMMIT is refused.
+of an INSERT in the order in which its rows were written. It asks in an INSERT and an UPDATE without subqueries that
+read relations (of its own WITH queries it may ask those that read none), and nowhere for values of sequences. In a
+block, or where several statements are sent as one, rows are returned before they are committed, as ever: nothing of
+them is there where the COMMIT is refused.
 
 `WITH x AS (INSERT | UPDATE | DELETE … [RETURNING …])` in front of a query, an INSERT, an UPDATE or a DELETE is as in
 Postgres: all parts read what there was before any of them, each is done once, whether it is read or not, and all are
@@ -191,7 +192,8 @@ keys, EXCLUDE, deferrable constraints or `NULLS NOT DISTINCT`. Catalogs of forma
 so what is updated is the row that is there when it is committed, and every count that was acknowledged is there. Where
 somebody wrote one of them meanwhile the statement is made anew, 64 times at most; sessions of one adapter that meet one
 row stand in line. In a block, and where several statements are sent as one, it is 40001 at the COMMIT instead. Not by
-expressions or `WHERE` behind the columns, without subqueries in SET, and not `DO UPDATE` of a table that lost columns.
+expressions or `WHERE` behind the columns, without subqueries that read relations in SET, and not `DO UPDATE` of a
+table that lost columns.
 
 ### COPY
 
