@@ -13,7 +13,8 @@ from sqlglot import exp
 
 from journal.errors import InvalidUsage
 from journal.timestamps import CatalogTs
-from sql.binding.bind import OutputType
+from sql.binding.bind import OutputType, folded
+from sql.binding.ctes import cte_of
 from sql.objects.given import Given, Giving, given, is_given
 from sql.objects.names import ImageLike, Names
 from sql.statements.changes import plan_change
@@ -161,16 +162,30 @@ def _called(part: Part, outputs: tuple[OutputType, ...]) -> tuple[str, ...]:
 
 
 def _with_columns(statement: st.Statement, columns: Mapping[str, tuple[str, ...]]) -> st.Statement:
-    """``statement``, in which the queries of what others give call the columns of that as these do."""
+    """``statement``, in which the queries of what others give call the columns of that as these do; without those that
+    nothing in it names, whose words stand in it as something else."""
     found = {}
     for key, value in vars(statement).items():
         tree = value.written if isinstance(value, Unwritten) else value
         if isinstance(tree, exp.Expression) and any(_reads(cte) for cte in tree.find_all(exp.CTE)):
             found[key] = tree = copied(tree)
+            _leave_out(tree, columns)
             for cte in filter(_reads, tree.find_all(exp.CTE)):
                 called = columns.get(_reads(cte) or "", ())
                 cte.args["alias"].set("columns", [exp.to_identifier(name, quoted=True) for name in called])
     return replace(statement, **found) if found else statement
+
+
+def _leave_out(tree: exp.Expression, columns: Mapping[str, tuple[str, ...]]) -> None:
+    """The queries of what others give that ``tree`` does not read; of WITH by itself those that give nothing."""
+    named = [cte_of(table, folded) for table in tree.find_all(exp.Table)]
+    for cte in list(filter(_reads, tree.find_all(exp.CTE))):
+        kept = _reads(cte) in columns if isinstance(tree, exp.With) else any(cte is each for each in named)
+        with_ = cte.parent
+        if not kept and isinstance(with_, exp.With):
+            with_.set("expressions", [each for each in with_.expressions if each is not cte])
+            if not with_.expressions and with_ is not tree:
+                with_.pop()
 
 
 def _reads(cte: exp.CTE) -> str | None:
