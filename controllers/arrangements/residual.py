@@ -24,8 +24,8 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
-from operator import itemgetter
+from itertools import compress, islice
+from operator import itemgetter, mul
 
 import pyarrow as pa
 
@@ -92,8 +92,9 @@ class Residual:
             passes = self._filter
             rows = ((row, count) for row, count in rows if passes(row) is True)
         if self._aggregates is not None:
-            found = list(rows)
-            return [tuple(_aggregate(name, arg, found) for name, arg in self._aggregates)]
+            given = list(rows)
+            found, counts = list(map(itemgetter(0), given)), list(map(itemgetter(1), given))
+            return [tuple(_aggregate(name, arg, found, counts) for name, arg in self._aggregates)]
         project = self._project
         output = (
             tuple(e(row) for e in project)
@@ -330,26 +331,31 @@ def sum_type(sql_type: SqlType) -> SqlType:
     return SqlType("float8")
 
 
-def _aggregate(name: str, arg: Expression | None, rows: Sequence[tuple[Row, int]]) -> object:
+def _aggregate(name: str, arg: Expression | None, rows: Sequence[Row], counts: Sequence[int]) -> object:
+    """Of ``rows``, of which each is there ``counts`` times.  What can be is left to loops of the interpreter's own: a
+    sum over all rows of an index may be asked for many times a second."""
     if arg is None:
-        return sum(count for _, count in rows)
-    values = [(v, count) for row, count in rows if (v := arg.eval(row)) is not None]
+        return sum(counts)
+    values = list(map(arg.eval, rows))
+    if None in values:
+        there = [value is not None for value in values]
+        values, counts = list(compress(values, there)), list(compress(counts, there))
     if name == "count":
-        return sum(count for _, count in values)
+        return sum(counts)
     if not values:
         return None
-    if name == "sum":
-        result = sum_type(arg.type)
-        if result.name == "float8":
-            return math.fsum(v * count for v, count in values)
-        if result.name == "numeric":
-            total = decimal.Decimal(0)
-            for value, count in values:
-                total = _WIDE.add(total, _WIDE.multiply(value, decimal.Decimal(count)))
-            return fit_decimal(total, result)
-        total = sum(v * count for v, count in values)
-        if not -(1 << 63) <= total < 1 << 63:
-            raise out_of_range(result)
-        return total
-    pick = min if name == "min" else max
-    return pick((v for v, _ in values), key=order_key)
+    if name != "sum":
+        return (min if name == "min" else max)(values, key=order_key)
+    result = sum_type(arg.type)
+    if result.name == "numeric":
+        total = decimal.Decimal(0)
+        for value, count in zip(values, counts, strict=True):
+            total = _WIDE.add(total, _WIDE.multiply(value, decimal.Decimal(count)))
+        return fit_decimal(total, result)
+    terms = values if counts.count(1) == len(counts) else map(mul, values, counts)
+    if result.name == "float8":
+        return math.fsum(terms)
+    total = sum(terms)
+    if not -(1 << 63) <= total < 1 << 63:
+        raise out_of_range(result)
+    return total

@@ -64,6 +64,15 @@ def test_aggregates():
     assert run(aggregate=aggregates, rows=[]) == [(0, 0, None, None, None, None)]
 
 
+def test_a_row_that_is_there_several_times_counts_as_often():
+    aggregates = [["count_star"], *([name, ["col", i]] for name in ("count", "sum") for i in (0, 2, 3))]
+    often = [(row, n % 3 + 1) for n, (row, _) in enumerate(ROWS)]
+    once = [(row, 1) for row, n in often for _ in range(n)]
+    assert repr(run(aggregate=aggregates, rows=often)) == repr(run(aggregate=aggregates, rows=once))
+    nothing = [(tuple(None for _ in COLUMNS), 2)]
+    assert run(aggregate=aggregates, rows=nothing) == [(2, 0, 0, 0, None, None, None)]
+
+
 def test_arithmetic_is_exact_or_an_error():
     assert run(project=[["*", ["col", 2], ["+", ["col", 0], ["lit", "1", "int2"]]]])[0] == (Decimal("3.00"),)
     with pytest.raises(TidemarkError) as overflow:
