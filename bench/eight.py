@@ -112,7 +112,7 @@ def _note(each: Orders, by_shape: dict[str, np.ndarray], stack: Stack) -> str:
     ).fetchone()
     by_process, by_spark = (int(count or 0) for count in rows)
     return (
-        f"exact; p50 by shape: {shapes}; recomputed {by_process} times in the process, {by_spark} by Spark; "
+        f"exact; p50 by shape: {shapes}; evaluated {by_process} times in the process, {by_spark} by Spark; "
         + ticks(stack)
     )
 
