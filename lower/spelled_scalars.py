@@ -14,7 +14,20 @@ from sqlglot import exp
 
 from plan import scalars as s
 from plan.relations import Relation
-from plan.types import BOOL, BYTEA, NOTHING, SPAN, TEXT, Type, fields_of, is_float, is_number, of_number
+from plan.types import (
+    BOOL,
+    BYTEA,
+    NOTHING,
+    SPAN,
+    TEXT,
+    ListOf,
+    Native,
+    Type,
+    fields_of,
+    is_float,
+    is_number,
+    of_number,
+)
 from trees.budget import OPERATORS
 from trees.kinds import AGGREGATES, CALLS, CallOf
 from trees.nodes import cast, copied
@@ -112,7 +125,7 @@ class Spelling:
     def _folded(self, node: s.Aggregate, scope: Scope) -> exp.Expression:
         given = self.all(node.arguments, scope)
         if node.distinct:
-            if len(given) != 1 and (node.name != "listagg" or not given):
+            if len(given) != 1 and (node.name not in ("listagg", "string_agg") or not given):
                 raise NotSpelled(f"{node.name}(DISTINCT …) of {len(given)} arguments")
             given[0] = exp.Distinct(expressions=[given[0]])
         if node.name == "count":
@@ -290,9 +303,19 @@ def _node(kind: type[exp.Expression], known: CallOf, given: list[exp.Expression]
 
 
 def _cast(value: exp.Expression, kind: Type) -> exp.Expression:
+    if (word := _native(kind)) is not None:
+        return exp.Cast(this=value, to=exp.DataType.build(word, dialect="duckdb"))
     if not isinstance(kind, SqlType) or kind in (NOTHING, SPAN):
         raise NotSpelled(f"a cast to {kind}")
     return cast(value, kind)
+
+
+def _native(kind: Type) -> str | None:
+    """The word of the one engine that has ``kind``; ``None`` of what all have."""
+    if isinstance(kind, ListOf):
+        element = _native(kind.element)
+        return None if element is None else f"{element}[]"
+    return kind.word if isinstance(kind, Native) else None
 
 
 _SPECIAL: dict[str, Callable[[Spelling, s.Call, Scope], exp.Expression]] = {

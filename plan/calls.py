@@ -220,7 +220,7 @@ def unknown(node: Node) -> str | None:
     return None if not isinstance(node, Call) or is_known(node.name) else node.name
 
 
-_INDEFINITE = frozenset(each.lower() for each in INDEFINITE)
+_INDEFINITE = frozenset(each.lower() for each in INDEFINITE) | {"gen_random_uuid"}
 
 
 def is_definite(node: Node) -> bool:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 from plan import relations as r
 from plan import scalars as s
 from plan.nodes import Node
-from plan.types import NOTHING, SPAN, ListOf, Row, Type
+from plan.types import NOTHING, SPAN, ListOf, Native, Row, Type
 from values.datatypes.registry import DATATYPES
 from values.sql_type import SqlType
 
@@ -130,6 +130,8 @@ class _Writer:
             return {"row": [[name, self.type(each)] for name, each in kind.fields]}
         if isinstance(kind, ListOf):
             return {"list": self.type(kind.element)}
+        if isinstance(kind, Native):
+            raise TypeError(f"a plan with {kind} in it is answered where it was made")
         parts = [kind.name, kind.precision, kind.scale, kind.fields]
         while parts[-1] is None:
             parts.pop()

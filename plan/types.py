@@ -43,7 +43,18 @@ class ListOf:
         return f"{self.element}[]"
 
 
-Type = SqlType | Row | ListOf
+@dataclass(frozen=True)
+class Native:
+    """What carries a type of the system's relations (``oid``, ``regclass``, ``json``), by the word of the engine that
+    answers for them.  No controller is sent one (:mod:`plan.codec`)."""
+
+    word: str
+
+    def __str__(self) -> str:
+        return self.word.lower()
+
+
+Type = SqlType | Row | ListOf | Native
 
 _PARTS = (("months", INT4), ("days", INT4), ("micros", INT8))
 _INTEGERS = {"int2": 5, "int4": 10, "int8": 20}

@@ -70,7 +70,7 @@ SYSTEM_NAMES = re.compile(
     r"(obj|col|shobj)_description|"
     r"format_type|parse_ident|array_(in|out)|gen_random_uuid|"
     r"(clock|statement|transaction)_timestamp|timeofday|version|session_user|getpgusername|"
-    r"current_(setting|schemas?|database|catalog|user|role)"
+    r"current_(setting|schemas?|database|catalog|user|role)|set_config"
 )
 SYSTEM_TYPES = re.compile(
     r"(reg\w+|oid|uint|name|xid|cid|cstring|sql_identifier|character_data|yes_or_no|cardinal_number)(\[\])*"

@@ -1,8 +1,8 @@
 """Postgres's catalog functions as macros of the in-process database.  Data only.
 
 Each is called ``tm_`` and Postgres's name, so that none can be mistaken for a function of DuckDB's that means something
-else; :mod:`adapter.duck.catalog_rewrite` renames calls by :data:`MACROS`.  What reads the catalog asks the tables
-``tm.…`` of :mod:`adapter.system.macro_tables`.
+else; :mod:`adapter.duck.calls` says which calls are one.  A function that makes rows is a macro that gives a list of
+them.  What reads the catalog asks the tables ``tm.…`` of :mod:`adapter.system.macro_tables`.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ _CATEGORIES = {
 }
 
 _keywords = ", ".join(
-    f"('{word}', '{code}', {'true' if code in 'TU' else 'false'}, '{_CATEGORIES[code]}', "
-    f"'{'can be bare label' if code in 'RTU' else 'requires AS'}')"
+    f"{{'word': '{word}', 'catcode': '{code}', 'barelabel': {'true' if code in 'TU' else 'false'}, "
+    f"'catdesc': '{_CATEGORIES[code]}', "
+    f"'baredesc': '{'can be bare label' if code in 'RTU' else 'requires AS'}'}}"
     for code, words in KEYWORDS.items()
     for word in words.split()
 )
@@ -87,13 +88,13 @@ shobj_description(o, c) AS (SELECT min(tm_d_text) FROM "tm.descriptions" WHERE t
   AND tm_d_class = c AND tm_d_shared)
 """
 
-_functions = {"heap_tableam_handler": 3}  # which pg_am names, and pg_proc does not list
+FUNCTION_OIDS = {"heap_tableam_handler": 3}  # which pg_am names, and pg_proc does not list
 for _each in routines():
-    _functions[_each.name] = min(_each.oid, _functions.get(_each.name, _each.oid))
+    FUNCTION_OIDS[_each.name] = min(_each.oid, FUNCTION_OIDS.get(_each.name, _each.oid))
 
 _FUNCTIONS = f"""
 proc_oid(n) AS CASE WHEN n = '-' THEN 0 ELSE coalesce(TRY_CAST(n AS UINTEGER),
-  {list(_functions.values())}[list_position({list(_functions)}, n)]) END
+  {list(FUNCTION_OIDS.values())}[list_position({list(FUNCTION_OIDS)}, n)]) END
 """
 """Without a look at pg_proc: an outer join may be by it, where the engine takes no query.  Of several functions of one
 name it is the oldest."""
@@ -129,7 +130,7 @@ pg_tablespace_size(o) AS NULL::BIGINT
 pg_column_size(o) AS 0
 pg_size_pretty(n) AS tm_size_pretty(n::BIGINT)
 pg_tablespace_location(o) AS ''
-pg_tablespace_databases(o) AS NULL::UINTEGER
+pg_tablespace_databases(o) AS []::UINTEGER[]
 pg_relation_filenode(o) AS NULL::UINTEGER
 pg_relation_filepath(o) AS NULL::VARCHAR
 pg_filenode_relation(t, f) AS NULL::UINTEGER
@@ -175,9 +176,13 @@ array_length(a, d) AS CASE WHEN len(a) > 0 AND d = 1 THEN len(a)::INTEGER END
 cardinality(a) AS len(a)::INTEGER
 array_remove(a, v) AS list_filter(a, lambda x: x IS DISTINCT FROM v)
 array_to_string(a, s) AS CASE WHEN a IS NOT NULL THEN coalesce(list_aggregate(a::VARCHAR[], 'string_agg', s), '') END
-generate_subscripts(a, d) AS generate_subscripts(a, d) - CASE WHEN typeof(a) IN ('USMALLINT[]', 'UBIGINT[]') THEN 1
-  ELSE 0 END
-_pg_expandarray(a) AS unnest(list_transform(list_zip(a, range(1, len(a) + 1)), lambda t: {'x': t[1], 'n': t[2]::INT}))
+generate_subscripts(a, d) AS CASE WHEN d = 1 THEN list_transform(range(1, len(a) + 1), lambda n: (n - CASE
+  WHEN typeof(a) IN ('USMALLINT[]', 'UBIGINT[]') THEN 1 ELSE 0 END)::INTEGER) END
+_pg_expandarray(a) AS list_transform(list_zip(a, range(1, len(a) + 1)), lambda t: {'x': t[1], 'n': t[2]::INT})
+is_any(x, a) AS CASE WHEN a IS NULL THEN NULL WHEN len(a) = 0 THEN false WHEN x IS NULL THEN NULL
+  WHEN list_contains(a, x) THEN true WHEN len(list_filter(a, lambda y: y IS NULL)) > 0 THEN NULL ELSE false END
+similar_to(x, p) AS x SIMILAR TO p
+json_path(k) AS '$."' || replace(k, '"', '\"') || '"'
 _pg_index_position(i, n) AS NULL::INTEGER
 array_out(a) AS CASE WHEN a IS NOT NULL THEN '{' || coalesce(list_aggregate(list_transform(CASE WHEN typeof(a) =
   'BOOLEAN[]' THEN list_transform(a::VARCHAR[], lambda x: x[1]) ELSE a::VARCHAR[] END, lambda x: CASE
@@ -207,21 +212,19 @@ namespace_name(o) AS (SELECT min(tm_nsp_name) FROM "tm.namespaces" WHERE tm_nsp_
 current_setting(n) AS (SELECT min(tm_s_value) FROM "tm.settings" WHERE tm_s_name = lower(n))
 """
 
-_TABLES = f"""
-pg_get_keywords() AS TABLE SELECT * FROM (VALUES {_keywords}) AS k(word, catcode, barelabel, catdesc, baredesc)
-pg_options_to_table(o) AS TABLE SELECT NULL::VARCHAR AS option_name, NULL::VARCHAR AS option_value WHERE false
-aclexplode(a) AS TABLE SELECT NULL::UINTEGER AS grantor, NULL::UINTEGER AS grantee, NULL::VARCHAR AS privilege_type,
-  NULL::BOOLEAN AS is_grantable WHERE false
-pg_listening_channels() AS TABLE SELECT NULL::VARCHAR AS pg_listening_channels WHERE false
-pg_partition_ancestors(o) AS TABLE SELECT NULL::UINTEGER AS relid WHERE false
-pg_partition_tree(o) AS TABLE SELECT NULL::UINTEGER AS relid, NULL::UINTEGER AS parentrelid, NULL::BOOLEAN AS isleaf,
-  NULL::INTEGER AS level WHERE false
-ts_token_type(p) AS TABLE SELECT NULL::INTEGER AS tokid, NULL::VARCHAR AS alias, NULL::VARCHAR AS description
-  WHERE false
-pg_sequence_parameters(o) AS TABLE SELECT tm_v_start AS start_value, tm_v_min AS minimum_value,
-  tm_v_max AS maximum_value, tm_v_increment AS increment, tm_v_cycle AS cycle_option, tm_v_cache AS cache_size,
-  tm_v_type AS data_type FROM "tm.sequences" WHERE tm_v_oid = o
-pg_show_all_file_settings() AS TABLE SELECT NULL::VARCHAR AS name WHERE false
+_LISTS = f"""
+pg_get_keywords() AS [{_keywords}]
+pg_options_to_table(o) AS []::STRUCT(option_name VARCHAR, option_value VARCHAR)[]
+aclexplode(a) AS []::STRUCT(grantor UINTEGER, grantee UINTEGER, privilege_type VARCHAR, is_grantable BOOLEAN)[]
+pg_listening_channels() AS []::VARCHAR[]
+pg_partition_ancestors(o) AS []::UINTEGER[]
+pg_partition_tree(o) AS []::STRUCT(relid UINTEGER, parentrelid UINTEGER, isleaf BOOLEAN, level INTEGER)[]
+ts_token_type(p) AS []::STRUCT(tokid INTEGER, alias VARCHAR, description VARCHAR)[]
+pg_sequence_parameters(o) AS (SELECT list({{'start_value': tm_v_start, 'minimum_value': tm_v_min,
+  'maximum_value': tm_v_max, 'increment': tm_v_increment, 'cycle_option': tm_v_cycle, 'cache_size': tm_v_cache,
+  'data_type': tm_v_type}}) FROM "tm.sequences" WHERE tm_v_oid = o)
+pg_show_all_file_settings() AS []::STRUCT(sourcefile VARCHAR, sourceline INTEGER, seqno INTEGER, name VARCHAR,
+  setting VARCHAR, applied BOOLEAN, error VARCHAR)[]
 """
 
 
@@ -236,9 +239,7 @@ def _by_name(*texts: str) -> dict[str, str]:
     return {each.partition("(")[0]: f"CREATE MACRO tm_{each}" for each in found}
 
 
-TABLE_MACROS = _by_name(_TABLES)
-SCALAR_MACROS = _by_name(_COMPUTES, _DESCRIBES, _FUNCTIONS, _SAYS)
-MACROS = SCALAR_MACROS | TABLE_MACROS
+MACROS = _by_name(_COMPUTES, _DESCRIBES, _FUNCTIONS, _SAYS, _LISTS)
 """Name (without ``tm_``) -> what makes it.  None calls another."""
 
 

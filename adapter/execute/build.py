@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
 
-from adapter.duck.gate import check_engine
+from adapter.duck.engine_check import check_engine
 from adapter.execute.executor import TidemarkExecutor
 from adapter.execute.peeks import FlightPeeks
 from catalog_log.log import CatalogLog

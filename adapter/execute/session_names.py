@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from adapter.duck.catalog_rewrite import SessionFacts
+from adapter.duck.session_facts import SessionFacts
 from adapter.state.session_state import SessionState
 from adapter.state.variables import SERVER_VERSION
 from adapter.system.schemas import RELATIONS

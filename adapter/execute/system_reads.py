@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Sequence
 import pyarrow as pa
 
 from adapter.duck.catalog_relations import CatalogRelations, Live, reads_live
-from adapter.duck.catalog_rewrite import assignments
 from adapter.execute.beside import interruptible
 from adapter.execute.planning import LONG_CHARS
 from adapter.execute.plans import Plans, announced
@@ -22,11 +21,10 @@ from catalog_log.image import Image
 from catalog_log.log import CatalogLog
 from catalog_log.model import NODES
 from controllers.node_status import NodeStatus
-from lower.spark.lowering import with_params
 from oracle.client import Oracle
 from sql.statements.plan_cache import Planned
 from sql.statements.plans import SelectPlan
-from sql.system.parameters import filled
+from sql.system.parameters import assignments, filled
 
 
 class SystemReads:
@@ -93,6 +91,6 @@ class SystemReads:
 
 
 def _assigned(plan: SelectPlan, params: Sequence[object | None]) -> list[tuple[str, str | None, bool]]:
-    if plan.system is not None:
-        return list(assignments(filled(plan.system, *plan.values(params))))
-    return list(assignments(with_params(plan.tree, params, plan.params)))
+    if plan.system is None:  # it is asked by parts, none of which assigns anything (:mod:`adapter.duck.system_parts`)
+        return []
+    return list(assignments(filled(plan.system, *plan.values(params))))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from sqlglot import exp
 
@@ -84,6 +84,6 @@ BUILT: Mapping[str, Build] = {
 }
 
 
-def written_out(tree: exp.Expression) -> exp.Expression:
-    """``tree``, which is used up, with every form in DuckDB's words."""
-    return expand(tree, FORMS, BUILT, "duckdb")
+def written_out(tree: exp.Expression, stay: Collection[str] = ()) -> exp.Expression:
+    """``tree``, which is used up, with every form in DuckDB's words; calls of the names in ``stay`` are its own."""
+    return expand(tree, FORMS, BUILT, "duckdb", stay)

@@ -13,9 +13,7 @@ from collections.abc import Callable
 from functools import wraps
 
 import duckdb
-from sqlglot import exp
 
-from trees.nodes import call
 from values.limits import TOO_LARGE, VALUE_BYTES_MAX
 
 QUERY_BYTES_MAX = 128 << 20
@@ -157,73 +155,6 @@ _GUARDED = (
 escapes: six bytes for one at most, ``\\u0001``."""
 
 GUARDED = frozenset(re.match(r"CREATE MACRO (\w+)", each)[1] for each in _GUARDED)
-
-GROWING = frozenset(
-    "repeat lpad rpad replace regexp_replace concat concat_ws || printf range generate_series list_concat array_concat "
-    "array_cat list_resize list_transform list_zip hex".split()
-)
-"""DuckDB's own that these stand for, or that nothing of Postgres's is written in: no query over system relations may
-call one by its name."""
-
-ESCAPING = frozenset(
-    "to_json json_object json_array row_to_json array_to_json json_group_array json_group_object tm_quote_literal "
-    "tm_quote_nullable tm_quote_ident".split()
-)
-"""What writes its arguments with escapes: no query over system relations may call one of anything but ``tm_fits``."""
-
-
-def called(tree: exp.Expression) -> exp.Expression:
-    """``tree``, a query over system relations, with these called in place of DuckDB's own."""
-    holder = exp.Paren(this=tree)
-    for node in reversed(list(holder.walk())):
-        if (made := _called(node)) is not None:
-            node.replace(made)
-    return holder.this
-
-
-def _called(node: exp.Expression) -> exp.Expression | None:
-    name = str(node.this).lower() if isinstance(node, exp.Anonymous) else ""
-    if name in ("lpad", "rpad") and len(node.expressions) == 2:
-        return call(f"tm_{name}", *node.expressions, exp.Literal.string(" "))
-    if name in ("repeat", "lpad", "rpad", "replace"):
-        return call(f"tm_{name}", *node.expressions)
-    if name == "btrim":
-        return call("trim", *node.expressions)
-    if isinstance(node, exp.DPipe):
-        return call("tm_joined", node.this, node.expression)
-    if isinstance(node, exp.ConcatWs):
-        separator, *items = node.expressions
-        listed = exp.Array(expressions=[exp.cast(each.copy(), "text") for each in items])
-        return call("tm_listed", listed, separator)
-    if isinstance(node, exp.Concat) or name == "concat":
-        return _concatenated(node.expressions)
-    if name == "regexp_replace" and len(node.expressions) in (3, 4):
-        x, pattern, new, *flags = node.expressions
-        return call("tm_replaced" if flags else "tm_replaced_first", x, new, pattern, *flags)
-    if name in ESCAPING:
-        return call(name, *(call("tm_fits", each) for each in node.expressions))
-    if isinstance(node, exp.ExplodingGenerateSeries) and not isinstance(node.parent, exp.Table):
-        given = [each for key in ("start", "end", "step") if (each := node.args.get(key)) is not None]
-        if isinstance(node.parent, exp.Lateral):
-            return call("generate_series", *given)  # rows that come one by one
-        return call("unnest", call("tm_items_by" if len(given) == 3 else "tm_items", *given))
-    if isinstance(node, exp.ArrayConcat) or name == "array_cat":
-        items = [node.this, *node.expressions] if isinstance(node, exp.ArrayConcat) else node.expressions
-        made = items[0].copy()
-        for each in items[1:]:
-            made = call("tm_joined", made, each)
-        return made
-    return None
-
-
-def _concatenated(parts: list[exp.Expression]) -> exp.Expression:
-    """What is NULL is left out."""
-    made: exp.Expression = exp.Literal.string("")
-    for part in parts:
-        text = exp.Coalesce(this=exp.cast(part.copy(), "text"), expressions=[exp.Literal.string("")])
-        made = call("tm_joined", made, text)
-    return made
-
 
 def create(database: duckdb.DuckDBPyConnection) -> None:
     """Define them."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
@@ -225,11 +225,13 @@ def _fields_of_items(having: exp.Having) -> None:
                 field.set("this", exp.Paren(this=field.this.copy()))
 
 
-def for_duckdb(tree: exp.Expression, grows: bool | None = None, used_up: bool = False) -> exp.Expression:
+def for_duckdb(
+    tree: exp.Expression, grows: bool | None = None, used_up: bool = False, macros: Collection[str] = ()
+) -> exp.Expression:
     """A copy of ``tree`` that DuckDB runs with the same result; no copy of one that nobody needs any more.
 
     ``grows``: whether texts that are put together are looked at for how long they become; ``None``: as ``tree``, which
-    reads no relation, asks for.
+    reads no relation, asks for.  ``macros``: what the engine that is asked has beside what every one of ours has.
     """
     grows = _may_grow(tree) if grows is None else grows
     holder = exp.Paren(this=tree if used_up else copied(tree))
@@ -258,7 +260,7 @@ def for_duckdb(tree: exp.Expression, grows: bool | None = None, used_up: bool = 
             node.replace(_seconds(node))
         elif isinstance(node, (exp.Like, exp.ILike)) and not isinstance(node.parent, exp.Escape):
             node.replace(exp.Escape(this=node.copy(), expression=exp.Literal.string("\\")))
-    made = written_out(holder.this)
+    made = written_out(holder.this, macros)
     if any(isinstance(node, exp.Having) for node in nodes):
         for having in made.find_all(exp.Having):
             _fields_of_items(having)

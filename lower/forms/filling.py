@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 
 import sqlglot
@@ -54,13 +54,17 @@ def filled(form: tuple[str, str], args: list[exp.Expression], dialect: str) -> e
 
 
 def expand(
-    tree: exp.Expression, forms: Mapping[str, tuple[str, str]], built: Mapping[str, Build], dialect: str
+    tree: exp.Expression,
+    forms: Mapping[str, tuple[str, str]],
+    built: Mapping[str, Build],
+    dialect: str,
+    stay: Collection[str] = (),
 ) -> exp.Expression:
     """``tree``, which is used up, with every form written out, innermost first.  What the engines run in Python stays a
-    call."""
+    call, and so do those of the names in ``stay``."""
     holder = exp.Paren(this=tree)
     calls = [n for n in holder.walk() if isinstance(n, exp.Anonymous) and str(n.this).startswith("TM_")]
-    for node in reversed([n for n in calls if str(n.this).lower() not in OWN]):
+    for node in reversed([n for n in calls if (name := str(n.this).lower()) not in OWN and name not in stay]):
         name = str(node.this)
         node.replace(
             built[name](*node.expressions) if name in built else filled(forms[name], node.expressions, dialect)

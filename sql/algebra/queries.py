@@ -18,24 +18,28 @@ from catalog_log.objects import Column
 from catalog_log.objects import Relation as Item
 from plan import relations as r
 from plan import scalars as s
-from plan.columns import moved, outer_columns, own_columns, replaced
+from plan.columns import outer_columns, own_columns, replaced
 from plan.nodes import Node, rewritten
-from plan.types import NOTHING, element_of
-from sql.algebra.scalars import Scalars
-from sql.algebra.scope import NotPlanned, Rows, Source, beside
+from plan.types import element_of
+from sql.algebra.grouped import folds, grouped, without_windows
+from sql.algebra.scalars import Scalars, sort_of
+from sql.algebra.scope import NotPlanned, Rows, Source, Unsorted, beside
 from trees.nodes import Ordinality, bare, branches, reads_itself, unnest
 from values.types import SqlType, carried, parse_type
 
 
 def plan_query(tree: exp.Expression, relations: Mapping[str, Item], params: Mapping[int, SqlType]) -> r.Query:
     """The plan of a tree that is bound: relations by their ids in ``relations``.  Raises ``NotPlanned``."""
-    planner = _Planner(relations, params)
+    planner = Planner(relations, params)
     try:
         relation = planner.query(tree, None)
     finally:
         del planner.scalars  # or it and they would hold each other (:mod:`trees.acyclic`)
     return r.Query(relation, tuple(_output_names(tree)))
 
+
+Condition = Callable[[Rows], s.Scalar]
+"""Of a join, what holds of both rows side by side."""
 
 Columns = Mapping[str, Sequence[Column]]
 """Relations' columns by the relations' ids, each by the name that engines know it by."""
@@ -50,7 +54,7 @@ def plan_over(
 
 def plan_values(values: Sequence[exp.Expression]) -> list[s.Scalar]:
     """Bound expressions that read nothing, as scalars.  Raises ``NotPlanned``."""
-    planner = _Planner({}, {})
+    planner = Planner({}, {})
     try:
         return [planner.scalars.of(each, Rows()) for each in values]
     finally:
@@ -69,7 +73,9 @@ def _output_names(query: exp.Expression) -> list[str]:
 
 
 @dataclass
-class _Planner:
+class Planner:
+    """Makes the relations of one statement.  Of another kind of tree another class says what stands where."""
+
     relations: Mapping[str, Item]
     params: Mapping[int, SqlType]
     named: dict[str, tuple[tuple[str, ...], tuple[r.Kind, ...]]] = field(default_factory=dict)
@@ -130,29 +136,42 @@ class _Planner:
         """ORDER BY, LIMIT and OFFSET of what has no FROM of its own."""
         if not any(node.args.get(key) for key in ("order", "limit", "offset")):
             return found
-        named = zip(_output_names(node), range(len(found.columns)), strict=True)
-        outputs = tuple((name, found.column(place)) for name, place in named)
-        rows = Rows(kinds=found.columns, parent=outer, outputs=outputs)
-        order = self._sorts(node, rows, [value for _, value in outputs])
-        return self._top(node, found, order, rows)
+        values = [found.column(place) for place in range(len(found.columns))]
+        rows = self._of_outputs(node, found, outer, values)
+        return self._top(node, found, self._sorts(node, rows, values), rows)
+
+    def _of_outputs(
+        self, node: exp.Expression, found: r.Relation, outer: Rows | None, values: Sequence[s.Scalar]
+    ) -> Rows:
+        """What sorts ``found`` sees: the outputs of ``node``."""
+        outputs = tuple(zip(_output_names(node), values, strict=True))
+        return Rows(kinds=found.columns, parent=outer, outputs=outputs)
 
     def _sorts(self, node: exp.Expression, rows: Rows, values: Sequence[s.Scalar]) -> list[s.Sort]:
         """The ORDER BY of ``node``, in which a number means the output there."""
         order = node.args.get("order")
         found = []
-        for each, made in zip(order.expressions, self.scalars.sorts(order, rows), strict=True) if order else ():
-            place = _place(each.this)
-            found.append(made if place is None else s.Sort(values[place], made.descending, made.nulls_first))
+        for each in order.expressions if order else ():
+            place = self._place(each.this)
+            key = self.scalars.of(each.this, rows) if place is None else values[place]
+            found.append(sort_of(each, key))
         return found
+
+    def _place(self, node: exp.Expression) -> int | None:
+        """The output that is meant in GROUP BY or ORDER BY: a number means one."""
+        return int(node.this) - 1 if isinstance(node, exp.Literal) and not node.is_string else None
 
     def _top(self, node: exp.Expression, found: r.Relation, order: Sequence[s.Sort], rows: Rows) -> r.Relation:
         limits = []
         for key in ("limit", "offset"):
             clause = node.args.get(key)
-            limits.append(self.scalars.of(clause.expression, rows) if clause is not None else None)
+            limits.append(self._limit(clause, rows) if clause is not None else None)
         if not order and limits == [None, None]:
             return found
         return r.TopK(found, tuple(order), *limits)
+
+    def _limit(self, clause: exp.Expression, rows: Rows) -> s.Scalar | None:
+        return self.scalars.of(clause.expression, rows)
 
     # -- FROM ---------------------------------------------------------------------------------------------------------
 
@@ -182,9 +201,7 @@ class _Planner:
             else:
                 made = self._join(found, start, "cross", None, outer)
             for join in group:
-                on = join.args.get("on")
-                kind = (join.side or "").lower() or ("inner" if on is not None else "cross")
-                made = self._join(made, join.this, kind, on, outer)
+                made = self._join(made, join.this, *self._kind(join), outer)
             if whole:
                 left, right = found, made
                 relation = r.Join("cross", left[0], right[0])
@@ -197,20 +214,25 @@ class _Planner:
         left: tuple[r.Relation, tuple[Source, ...]],
         source: exp.Expression,
         kind: str,
-        on: exp.Expression | None,
+        on: Condition | None,
         outer: Rows | None,
     ) -> tuple[r.Relation, tuple[Source, ...]]:
-        lateral = isinstance(source, exp.Lateral)
+        lateral = self._sees_left(source)
         around = Rows(left[1], left[0].columns, outer) if lateral else outer
         right, sources = self._source(source, around)
-        if lateral and kind in ("right", "full") and not any(each.level == 1 for each in outer_columns(right)):
+        said = isinstance(source, exp.Lateral) and kind not in ("right", "full")
+        if lateral and not said and not any(each.level == 1 for each in outer_columns(right)):
             right, lateral = replaced(right, _one_out), False  # LATERAL says nothing there, and no engine takes it
         relation = r.Join(kind, left[0], right, None, lateral)
         sources = beside(left[1], len(left[0].columns), sources)
         if on is not None:
-            condition = self.scalars.of(on, Rows(sources, left[0].columns + right.columns, outer))
+            condition = on(Rows(sources, left[0].columns + right.columns, outer))
             relation = r.Join(kind, left[0], right, condition, lateral)
         return relation, sources
+
+    def _sees_left(self, source: exp.Expression) -> bool:
+        """Whether what is joined may name the row that it is joined to."""
+        return isinstance(source, exp.Lateral)
 
     def _source(self, node: exp.Expression, outer: Rows | None) -> tuple[r.Relation, tuple[Source, ...]]:
         found = self._one_source(node, outer)
@@ -218,10 +240,16 @@ class _Planner:
         if not joins:
             return found
         for join in joins:
-            on = join.args.get("on")
-            kind = (join.side or "").lower() or ("inner" if on is not None else "cross")
-            found = self._join(found, join.this, kind, on, outer)
+            found = self._join(found, join.this, *self._kind(join), outer)
         return found
+
+    def _kind(self, join: exp.Join) -> tuple[str, Condition | None]:
+        """What kind of join it is, and its condition."""
+        on = join.args.get("on")
+        side = (join.side or "").lower()
+        if on is None:
+            return side or "cross", None
+        return side or "inner", lambda rows: self.scalars.of(on, rows)
 
     def _one_source(self, node: exp.Expression, outer: Rows | None) -> tuple[r.Relation, tuple[Source, ...]]:
         alias = node.args.get("alias")
@@ -263,20 +291,28 @@ class _Planner:
         rows = Rows(sources, relation.columns, outer)
         values: list[s.Scalar] = []
         relation = self._outputs(select, relation, rows, values)
-        names = [each.alias_or_name for each in select.expressions]
-        rows = Rows(sources, relation.columns, outer, tuple(zip(names, values, strict=True)))
+        rows = Rows(sources, relation.columns, outer, tuple(zip(self._names(select), values, strict=True)))
         having = select.args.get("having")
         condition = self.scalars.of(having.this, rows) if having is not None else None
         order = self._sorts(select, rows, values)
-        kept = [*values, *(each.key for each in order), *([condition] if condition is not None else ())]
+        kept = [*values, *(each.key for each in order), *self._more(select, rows, values)]
+        kept += [condition] if condition is not None else []
         group = select.args.get("group")
-        if group is not None or condition is not None or any(_folds(each) for each in kept):
+        if group is not None or condition is not None or any(folds(each) for each in kept):
             keys, sets, named = self._keys(group, rows, values)
-            relation, kept = _grouped(relation, keys, sets, kept, named)
+            relation, kept = grouped(relation, keys, sets, kept, named)
         if condition is not None:
             relation = r.Filter(relation, kept.pop())
-        relation, kept = _windowed(relation, kept)
+        relation, kept = without_windows(relation, kept)
         return self._finished(select, relation, kept, len(values), order, rows)
+
+    def _more(self, select: exp.Select, rows: Rows, values: Sequence[s.Scalar]) -> Sequence[s.Scalar]:
+        """What is worked out beside the outputs and what sorts them."""
+        return ()
+
+    def _names(self, select: exp.Select) -> list[str]:
+        """What ORDER BY may call the outputs."""
+        return [each.alias_or_name for each in select.expressions]
 
     def _outputs(
         self, select: exp.Select, relation: r.Relation, rows: Rows, values: list[s.Scalar]
@@ -310,7 +346,7 @@ class _Planner:
         named: dict[int, int] = {}
 
         def key(node: exp.Expression) -> int:
-            place = _place(node)
+            place = self._place(node)
             if place in named:
                 return named[place]
             made = values[place] if place is not None else self.scalars.of(node, rows)
@@ -344,14 +380,14 @@ class _Planner:
         outputs = list(kept[:width])
         distinct = select.args.get("distinct") is not None
         if distinct and select.args["distinct"].args.get("on") is not None:
-            raise NotPlanned("DISTINCT ON")
+            return self._first_of_each(select, relation, kept, width, order, rows)
         sorts: list[s.Sort] = []
         places = {value: place for place, value in reversed(list(enumerate(outputs)))}
         for sort, key in zip(order, kept[width:], strict=True):
             made = _of_outputs(key, places)
             if made is None:
                 if distinct:
-                    raise NotPlanned("an order of distinct rows by what is no output")
+                    raise Unsorted("an order of distinct rows by what is no output")
                 places[key] = len(outputs)
                 outputs.append(key)
                 made = s.Column(key.type, key.nullable, places[key])
@@ -363,6 +399,18 @@ class _Planner:
         if len(outputs) == width:
             return found
         return r.Project(found, tuple(found.column(place) for place in range(width)))
+
+    def _first_of_each(
+        self,
+        select: exp.Select,
+        relation: r.Relation,
+        kept: Sequence[s.Scalar],
+        width: int,
+        order: Sequence[s.Sort],
+        rows: Rows,
+    ) -> r.Relation:
+        """DISTINCT ON, which the binder writes otherwise."""
+        raise NotPlanned("DISTINCT ON")
 
 
 def _one_out(column: s.Column, depth: int) -> s.Column:
@@ -389,11 +437,6 @@ def _is_comma(join: exp.Join) -> bool:
     return not (join.side or join.kind or join.method or join.args.get("on") or join.args.get("using"))
 
 
-def _place(node: exp.Expression) -> int | None:
-    """The output that a number in GROUP BY or ORDER BY means."""
-    return int(node.this) - 1 if isinstance(node, exp.Literal) and not node.is_string else None
-
-
 _SETS = (exp.Rollup, exp.Cube, exp.GroupingSets, exp.Tuple)
 
 
@@ -414,95 +457,6 @@ def _sets(node: exp.Expression, key: Callable[[exp.Expression], int]) -> list[tu
             picked = [list(reversed(each)) for each in picked]
         return [tuple(place for part in each for place in part) for each in picked]
     return [(key(node),)]
-
-
-def _folds(scalar: s.Scalar) -> bool:
-    """Whether an aggregate stands in ``scalar``: not below a window, nor in a subquery."""
-    stack: list[Node] = [scalar]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, s.Aggregate):
-            return True
-        if isinstance(node, s.WindowCall):
-            stack += [*node.function.parts(), *node.partition, *node.order]
-        elif not isinstance(node, r.Relation):
-            stack += node.parts()
-    return False
-
-
-def _grouped(
-    relation: r.Relation,
-    keys: tuple[s.Scalar, ...],
-    sets: tuple[tuple[int, ...], ...] | None,
-    kept: Sequence[s.Scalar],
-    named: Mapping[int, int],
-) -> tuple[r.Relation, list[s.Scalar]]:
-    """The groups of ``relation``, and ``kept`` as what is made of them: those of ``named`` are a key."""
-    groups = _Groups(keys, sets is not None)
-    made = [groups.key(named[at]) if at in named else groups.of(each) for at, each in enumerate(kept)]
-    return r.Reduce(relation, keys, tuple(groups.aggregates), sets), made
-
-
-class _Groups:
-    """What scalars of rows are of their groups: keys, and aggregates, which are found."""
-
-    def __init__(self, keys: tuple[s.Scalar, ...], several: bool) -> None:
-        self._keys = keys
-        self._several = several
-        """Whether keys are NULL in groups of another choice of keys."""
-        self._kinds = {type(key) for key in keys}
-        self._by_depth: dict[int, dict[Node, int]] = {}
-        self.aggregates: dict[s.Aggregate, int] = {}
-
-    def of(self, node: Node, depth: int = 0) -> Node:
-        """``node``, whose row is ``depth`` levels out."""
-        place = self._place(node, depth) if type(node) in self._kinds else None
-        if place is not None:
-            return self.key(place, depth)
-        if isinstance(node, s.Aggregate) and depth == 0:
-            place = self.aggregates.setdefault(node, len(self.aggregates))
-            return s.Column(node.type, node.nullable, len(self._keys) + place)
-        if isinstance(node, s.Column) and node.level == depth:
-            raise NotPlanned(f"column {node.position} beside aggregates")
-        if isinstance(node, s.WindowCall) and depth == 0:
-            function = node.function.with_parts(self.of)
-            others = s.WindowCall(node.type, node.nullable, _NO_FUNCTION, *_rest(node)).with_parts(self.of)
-            return s.WindowCall(node.type, node.nullable, function, *_rest(others))
-        if isinstance(node, r.Join) and node.lateral:
-            return node.with_parts(lambda part: self.of(part, depth + (part is node.right)))
-        enters = isinstance(node, s.Scalar)
-        return node.with_parts(lambda part: self.of(part, depth + (enters and isinstance(part, r.Relation))))
-
-    def key(self, place: int, depth: int = 0) -> s.Column:
-        key = self._keys[place]
-        return s.Column(key.type, key.nullable or self._several, place, depth)
-
-    def _place(self, node: Node, depth: int) -> int | None:
-        if depth not in self._by_depth:
-            self._by_depth[depth] = {moved(key, depth): place for place, key in enumerate(self._keys)}
-        return self._by_depth[depth].get(node)
-
-
-_NO_FUNCTION = s.Literal(NOTHING, True, None)
-
-
-def _rest(call: s.WindowCall) -> tuple:
-    return call.partition, call.order, call.frame
-
-
-def _windowed(relation: r.Relation, kept: Sequence[s.Scalar]) -> tuple[r.Relation, list[s.Scalar]]:
-    """``kept`` without window functions, which the relation works out."""
-    calls: dict[s.WindowCall, int] = {}
-    width = len(relation.columns)
-
-    def out(node: Node) -> Node | None:
-        if isinstance(node, s.WindowCall):
-            place = calls.setdefault(node, len(calls))
-            return s.Column(node.type, node.nullable, width + place)
-        return node if isinstance(node, r.Relation) else None
-
-    made = [rewritten(each, out) for each in kept]
-    return (r.Window(relation, tuple(calls)) if calls else relation), made
 
 
 def _of_outputs(key: s.Scalar, places: Mapping[s.Scalar, int]) -> s.Scalar | None:

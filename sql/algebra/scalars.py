@@ -56,12 +56,7 @@ class Scalars:
         raise NotPlanned(f"{kind.__name__}: {node.sql()}")
 
     def sorts(self, order: exp.Expression | None, rows: Rows) -> tuple[s.Sort, ...]:
-        if order is None:
-            return ()
-        return tuple(
-            s.Sort(self.of(each.this, rows), bool(each.args.get("desc")), bool(each.args.get("nulls_first")))
-            for each in order.expressions
-        )
+        return tuple(sort_of(each, self.of(each.this, rows)) for each in order.expressions) if order is not None else ()
 
     def _given(self, node: exp.Expression, keys: tuple[str, ...]) -> list[exp.Expression]:
         found: list[exp.Expression] = []
@@ -241,6 +236,11 @@ class Scalars:
 
     def _subquery(self, node: exp.Subquery, rows: Rows) -> s.Scalar:
         return s.scalar_query(self.query(node, rows))
+
+
+def sort_of(ordered: exp.Ordered, key: s.Scalar) -> s.Sort:
+    """``key`` as ORDER BY has it."""
+    return s.Sort(key, bool(ordered.args.get("desc")), bool(ordered.args.get("nulls_first")))
 
 
 def _chosen(node: exp.Expression, made: s.Scalar) -> s.Scalar:

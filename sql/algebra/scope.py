@@ -13,6 +13,18 @@ class NotPlanned(Exception):
     """The binder gave what no rule here knows: a mistake of ours, never the user's."""
 
 
+class NotGrouped(NotPlanned):
+    """A column of rows beside what is of their groups: where it is in the row."""
+
+    def __init__(self, position: int) -> None:
+        super().__init__(f"column {position} beside aggregates")
+        self.position = position
+
+
+class Unsorted(NotPlanned):
+    """Distinct rows are sorted by what is not in them."""
+
+
 @dataclass(frozen=True)
 class Source:
     """A relation in FROM: what it is called, where its columns begin in the row, and their names."""

@@ -20,6 +20,19 @@ _CALLED = {"int": "int4", "bigint": "int8", "smallint": "int2", "decimal": "nume
 """sqlglot's words for types, where Postgres has others."""
 
 
+AGGREGATES = frozenset(
+    "array_agg avg bit_and bit_or bool_and bool_or corr count covar_pop covar_samp json_agg jsonb_agg max min mode "
+    "percentile_cont percentile_disc regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx "
+    "regr_sxy regr_syy stddev stddev_pop stddev_samp string_agg sum var_pop var_samp variance".split()
+)
+"""What folds rows, those of a group or those of a window."""
+
+WINDOWS = frozenset(
+    "cume_dist dense_rank first_value lag last_value lead nth_value ntile percent_rank rank row_number".split()
+)
+"""What only windows have."""
+
+
 def identifier(node: exp.Expression) -> str:
     """A name as Postgres keeps it: in lower case, unless it is quoted."""
     return node.name if node.args.get("quoted") else node.name.lower()
@@ -60,6 +73,8 @@ def output_name(node: exp.Expression) -> str:
         return identifier(node.this)
     if isinstance(node, exp.Paren):
         return output_name(node.this)
+    if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
+        return identifier(node.expression)  # a field of a row
     if isinstance(node, exp.Cast):
         inner = node.this
         while isinstance(inner, (exp.Cast, exp.Paren)):

@@ -15,6 +15,7 @@ from sqlglot import exp
 from journal.errors import InvalidUsage
 from sql.system import types as t
 from sql.system.calls import arguments, called, identifier, type_word
+from sql.system.notes import CALLED, MEANS, TYPED
 from sql.system.resolve import function, operator
 from sql.system.scope import Scope
 from sql.system.types import PgType
@@ -24,15 +25,14 @@ from trees.nodes import position, unnest
 if TYPE_CHECKING:
     from sql.system.queries import Typer
 
-TYPED = "system_type"
-"""Where a node keeps its type."""
-
 SCHEMAS = ("pg_catalog", "information_schema")
 """Whose functions and types may be called with their schema before them."""
 
 FIELDS_OF = {
     "_pg_expandarray": "x:anyelement n:int4",
     "pg_get_keywords": "word:text catcode:char barelabel:bool catdesc:text baredesc:text",
+    "pg_show_all_file_settings": "sourcefile:text sourceline:int4 seqno:int4 name:text setting:text applied:bool "
+    "error:text",
     "pg_options_to_table": "option_name:text option_value:text",
     "aclexplode": "grantor:oid grantee:oid privilege_type:text is_grantable:bool",
     "pg_partition_tree": "relid:regclass parentrelid:regclass isleaf:bool level:int4",
@@ -50,11 +50,14 @@ def typed(node: exp.Expression) -> PgType | None:
 
 def _column(c: Typer, node: exp.Column, scope: Scope) -> PgType:
     name = identifier(node.this)
-    if node.table:
-        return scope.of_relation(identifier(node.args["table"]), name, position(node))
-    if not node.this.args.get("quoted") and name in ("user", "current_role"):
+    if not node.table and not node.this.args.get("quoted") and name in ("user", "current_role"):
         return PgType("name")
-    return scope.column(name, position(node))
+    if node.table:
+        found = scope.of_relation(identifier(node.args["table"]), name, position(node))
+    else:
+        found = scope.column(name, position(node))
+    node.meta[MEANS] = found.meaning
+    return found.kind
 
 
 def _literal(c: Typer, node: exp.Literal, scope: Scope) -> PgType:
@@ -71,9 +74,9 @@ def _cast(c: Typer, node: exp.Cast, scope: Scope) -> PgType:
     word = type_word(node.to)
     declared = node.to.sql("postgres").lower() if isinstance(node.to, exp.DataType) and node.to.expressions else ""
     found = t.named(word, "" if word.endswith("[]") else declared)
-    got = c.visit(node.this, scope)
     if isinstance(unnest(node.this), exp.Array) and not unnest(node.this).expressions:
         return found
+    got = c.visit(node.this, scope)
     if got.name != "unknown" and not t.casts(got.name, found.name):
         told = f"cannot cast type {t.shown(got.name)} to {t.shown(found.name)}"
         raise InvalidUsage(told, sqlstate="42846", position=position(node))
@@ -82,7 +85,7 @@ def _cast(c: Typer, node: exp.Cast, scope: Scope) -> PgType:
     return found
 
 
-_SIGNS: dict[type[exp.Expression], str] = {
+SIGNS: dict[type[exp.Expression], str] = {
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.NullSafeEQ: "=",
     exp.NullSafeNEQ: "<>", exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%", exp.Pow: "^",
     exp.DPipe: "||", exp.BitwiseAnd: "&", exp.BitwiseOr: "|", exp.BitwiseXor: "#", exp.BitwiseLeftShift: "<<",
@@ -97,7 +100,7 @@ def _operator(c: Typer, node: exp.Expression, scope: Scope) -> PgType:
         sign = str(node.args["operator"]).rsplit(".", 1)[-1]
         sign = {"!=": "<>"}.get(sign, sign)
     else:
-        sign = _SIGNS[type(node)]
+        sign = SIGNS[type(node)]
     right = node.args["expression"]
     if isinstance(right, exp.Anonymous) and str(right.this).lower() in ("all", "some") and len(right.expressions) == 1:
         return _each_of(c, node, sign, right, "expressions", scope)
@@ -372,7 +375,8 @@ def _within(c: Typer, node: exp.WithinGroup, scope: Scope) -> PgType:
     given = [c.visit(each, scope) for each in arguments(node.this)]
     ordered = [each.this for each in node.expression.expressions]
     given += [c.visit(each, scope) for each in ordered]
-    found, wanted, _ = function(called(node.this), given)
+    node.this.meta[CALLED] = called(node.this)
+    found, wanted, _ = function(node.this.meta[CALLED], given)
     for each, kind in zip([*arguments(node.this), *ordered], wanted, strict=True):
         c.give(each, kind)
     return found
@@ -423,7 +427,7 @@ def _always(name: str) -> Callable[[Typer, exp.Expression, Scope], PgType]:
 
 def call(c: Typer, node: exp.Func, scope: Scope) -> tuple[PgType, bool]:
     """What a function gives, and whether it makes rows."""
-    name = called(node)
+    name = node.meta[CALLED] = called(node)
     given = arguments(node)
     if name == "row":
         return PgType("record", tuple((f"f{n}", c.visit(each, scope)) for n, each in enumerate(given, 1))), False
@@ -464,7 +468,7 @@ RULES: dict[type[exp.Expression], Callable] = {
     exp.Alias: _same, exp.Null: _always("unknown"), exp.Boolean: _always("bool"),
     exp.Parameter: lambda c, node, scope: c.parameter(node),
     exp.ByteString: _always("unknown"), exp.Interval: _always("interval"),
-    **dict.fromkeys(_SIGNS, _operator), exp.Operator: _operator,
+    **dict.fromkeys(SIGNS, _operator), exp.Operator: _operator,
     exp.In: _in, exp.Between: _between, exp.And: _connector, exp.Or: _connector, exp.Not: _not, exp.Is: _is,
     exp.Neg: _neg, exp.BitwiseNot: _neg, exp.Case: _case, exp.Coalesce: _alternatives("COALESCE"),
     exp.Greatest: _alternatives("GREATEST"), exp.Least: _alternatives("LEAST"), exp.Nullif: _nullif,

@@ -1,23 +1,25 @@
 """Parameters of queries over system relations: as what values of a client's are read, and how they stand there.  Pure.
 
-Promises: a value that is put into a typed tree has there the type that its place gave the parameter, as a literal
-without a type would have; so nothing is typed again for each run.
+Promises: a value that is put into a plan has there the type that its place gave the parameter, as a literal without a
+type would have; so nothing is typed again for each run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 
-from sqlglot import exp
-
 from journal.errors import InvalidUsage
-from lower.spark.lowering import plain_limits
-from sql.system.expressions import TYPED
-from sql.system.queries import SystemQuery, written
+from plan import relations as r
+from plan import scalars as s
+from plan.nodes import Node, rewritten, walk
+from plan.types import BYTEA
+from sql.system.carriers import INTEGERS, carrier, cast, null, text
+from sql.system.queries import SystemQuery
 from sql.system.types import REGISTERED, ROWS, UNKNOWN, PgType, element_of, is_textual
-from trees.nodes import copied, literal
-from trees.types import format_literal, numeric_text
+from trees.errors import unsupported
+from trees.types import format_literal
 from values.datatypes.registry import DATATYPES
 from values.types import SqlType
 
@@ -40,47 +42,50 @@ def read_as(kind: PgType) -> tuple[SqlType, int | None]:
     return _TEXT, None
 
 
-def filled(query: SystemQuery, values: Sequence[object | None], types: Mapping[int, SqlType]) -> exp.Expression:
-    """A copy of the query's tree with ``values``, which came as ``types``.  08P01 where one is missing."""
-    holder = exp.Paren(this=copied(query.tree))
-    for node in list(holder.find_all(exp.Parameter)):
-        number = int(node.this.this)
-        if number > len(values):
-            raise InvalidUsage(f"no value was given for parameter ${number}", sqlstate="08P01")
-        kind = query.params[number]
-        made = _stands(values[number - 1], kind, types[number])
-        above = node.parent
-        if isinstance(above, exp.Cast) and isinstance(made, exp.Cast) and above.meta.get(TYPED) == kind:
-            made = made.this
-        node.replace(made)
-    plain_limits(holder)
-    return holder.this
+def filled(query: SystemQuery, values: Sequence[object | None], types: Mapping[int, SqlType]) -> r.Query:
+    """The query's plan with ``values``, which came as ``types``.  08P01 where one is missing."""
+
+    def given(node: Node) -> Node | None:
+        if not isinstance(node, s.Parameter):
+            return None
+        if node.number > len(values):
+            raise InvalidUsage(f"no value was given for parameter ${node.number}", sqlstate="08P01")
+        return _stands(values[node.number - 1], query.params[node.number], types[node.number])
+
+    if not query.params:
+        return query.plan
+    return replace(query.plan, relation=rewritten(query.plan.relation, given))
 
 
-def _stands(value: object | None, kind: PgType, sql_type: SqlType) -> exp.Expression:
+def _stands(value: object | None, kind: PgType, sql_type: SqlType) -> s.Scalar:
     """A value in the place of a parameter."""
     if value is None:
-        return _cast(exp.null(), kind)
+        return null(kind)
     if isinstance(value, list):
         element = element_of(kind.name) or "text"
-        text = format_literal(value, SqlType(element if element in DATATYPES else "text").array)
-        return _cast(exp.Literal.string(text), kind)
-    if kind.name in ("interval", "time"):  # what carries them elsewhere is no interval and no time here
-        return _cast(exp.Literal.string(format_literal(value, sql_type)), kind)
-    if kind.name not in DATATYPES or is_textual(kind.name):
-        return _cast(exp.Literal.string(str(value)), kind)
-    if kind.name == "numeric":
-        sql_type = numeric_text(format(Decimal(value), "f"))
-    made = literal(value, sql_type)
-    made.meta[TYPED] = kind
-    return made
+        written = format_literal(value, SqlType(element if element in DATATYPES else "text").array)
+    elif kind.name == "bool":
+        return s.truth(bool(value))
+    elif kind.name == "bytea":
+        return s.Literal(BYTEA, False, bytes(value).hex())
+    elif kind.name in INTEGERS:
+        return s.Literal(carrier(kind), False, str(value))
+    elif kind.name == "numeric":
+        written = format(Decimal(value), "f")
+    elif kind.name in DATATYPES and not is_textual(kind.name):
+        written = format_literal(value, sql_type)
+    else:
+        written = str(value)
+    return cast(text(written), UNKNOWN, kind)
 
 
-def _cast(value: exp.Expression, kind: PgType) -> exp.Expression:
-    value.meta[TYPED] = UNKNOWN
-    if kind == UNKNOWN or is_textual(kind.name) and not isinstance(value, exp.Null):
-        value.meta[TYPED] = kind
-        return value
-    made = exp.Cast(this=value, to=written(kind.name))
-    made.meta[TYPED] = kind
-    return made
+def assignments(plan: r.Query) -> Iterator[tuple[str, str, bool]]:
+    """``(name, value, local)`` of every ``set_config('…', '…', …)`` in a plan whose parameters have values.
+
+    Raises 0A000 where what is to be assigned is not known before the query runs."""
+    for node in walk(plan.relation):
+        if isinstance(node, s.Call) and node.name == "set_config":
+            name, value, local = (each.value if isinstance(each, s.Cast) else each for each in node.arguments)
+            if not isinstance(name, s.Literal) or not isinstance(value, s.Literal):
+                raise unsupported("set_config() of anything but constants")
+            yield name.value, value.value, isinstance(local, s.Literal) and local.value == "true"

@@ -15,14 +15,18 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from journal.errors import InvalidUsage
-from sql.objects.names import ImageLike, Names, SystemRelation, find
-from sql.syntax.statements import Name
+from plan import relations as r
+from sql.objects.names import ImageLike, Names
 from sql.system import types as t
-from sql.system.calls import called, identifier, output_name
-from sql.system.expressions import RULES, TYPED, call
-from sql.system.scope import HIDDEN, Columns, Scope, joined
+from sql.system.algebra import plan_of
+from sql.system.calls import identifier, output_name
+from sql.system.expressions import RULES, call
+from sql.system.notes import COLUMNS, NAMED, OUTPUT, RELATION, STAR, TYPED
+from sql.system.placed import check_places
+from sql.system.scope import Columns, Named, Scope, columns_of, row_of
+from sql.system.sources import Sources, renamed
 from sql.system.types import PgType
-from trees.errors import mismatch, no_relation, unsupported
+from trees.errors import mismatch, unsupported
 from trees.nodes import copied, position, unnest
 
 
@@ -31,6 +35,7 @@ class SystemQuery:
     """A query with its types.  ``tree`` still holds parameters (:mod:`sql.system.parameters` puts values there)."""
 
     tree: exp.Expression
+    plan: r.Query
     columns: Columns
     params: Mapping[int, PgType]
     relations: frozenset[tuple[str, str]]
@@ -44,26 +49,17 @@ def typed_query(
     holder = exp.Paren(this=copied(tree))
     typer = Typer(image, names, declared or {})
     columns = typer.query(holder.this, Scope())
+    if not columns:
+        raise unsupported("a query without outputs")
     typer.check_parameters(holder.this)
-    return SystemQuery(holder.this, columns, typer.params, frozenset(typer.relations))
+    plan = plan_of(holder.this, columns, typer.params)
+    return SystemQuery(holder.this, plan, columns, typer.params, frozenset(typer.relations))
 
 
-def system_relation(table: exp.Table, image: ImageLike, names: Names) -> tuple[str, str] | None:
-    """Schema and name of the system relation that ``table`` means; ``None`` where it means none."""
-    name = identifier(table.this)
-    schema = table.db.lower() if table.db else None
-    if schema is None:
-        found = find(image, names, Name((name,)))
-        schema = found.schema if isinstance(found, SystemRelation) else None
-    return (schema, name) if schema is not None and name in names.system.get(schema, ()) else None
-
-
-class Typer:
+class Typer(Sources):
     def __init__(self, image: ImageLike, names: Names, declared: Mapping[int, PgType]) -> None:
-        self._image = image
-        self._names = names
+        super().__init__(image, names)
         self.params = dict(declared)
-        self.relations: set[tuple[str, str]] = set()
 
     # Expressions
 
@@ -157,20 +153,27 @@ class Typer:
         """The outputs of a query, of which none is untyped any more; those of a ``branch`` of a set operation become
         what the other branches say."""
         node = unnest(node)
-        if isinstance(node, exp.Subquery):
-            if node.args.get("with_") is None and not node.args.get("joins"):
-                return self.query(node.this, above, branch)
         scope = Scope(above)
         self._with(node, scope)
         if isinstance(node, exp.Subquery):
-            return self.query(node.this, scope, branch)
-        if isinstance(node, exp.SetOperation):
-            return self._set_operation(node, scope)
-        if isinstance(node, exp.Values):
-            return self._values(node, scope)
-        if isinstance(node, exp.Select):
-            return self._select(node, scope, branch)
-        raise unsupported("this query over system relations", position=position(node))
+            found = self.query(node.this, scope, branch)
+            self._order(node, self._outputs_alone(node, scope, found), found)
+        elif isinstance(node, exp.SetOperation):
+            found = self._set_operation(node, scope)
+        elif isinstance(node, exp.Values):
+            found = self._values(node, scope)
+            self._order(node, self._outputs_alone(node, scope, found), found)
+        elif isinstance(node, exp.Select):
+            found = self._select(node, scope, branch)
+        else:
+            raise unsupported("this query over system relations", position=position(node))
+        node.meta[COLUMNS] = found
+        return found
+
+    def _outputs_alone(self, node: exp.Expression, above: Scope, found: Columns) -> Scope:
+        """The scope of what sorts rows whose outputs are all that is seen."""
+        self.number(node)
+        return Scope(above, seen=row_of(node.meta[RELATION], found))
 
     def _with(self, node: exp.Expression, scope: Scope) -> None:
         written = node.args.get("with_")
@@ -178,10 +181,12 @@ class Typer:
             name = identifier(each.args["alias"].this)
             named = [identifier(column) for column in each.args["alias"].columns]
             inner = unnest(each.this)
+            unique = each.meta.setdefault(NAMED, f"{name}_{next(self._numbers)}")
             if written.args.get("recursive") and isinstance(inner, exp.SetOperation):
                 first = self.query(inner.this, scope)
-                scope.queries[name] = _renamed(first, named, name)
-            scope.queries[name] = _renamed(self.query(each.this, scope), named, name)
+                scope.queries[name] = Named(unique, renamed(first, named, name))
+            found = each.meta[COLUMNS] = renamed(self.query(each.this, scope), named, name)
+            scope.queries[name] = Named(unique, found)
 
     def _set_operation(self, node: exp.SetOperation, scope: Scope) -> Columns:
         where = {exp.Union: "UNION", exp.Intersect: "INTERSECT", exp.Except: "EXCEPT"}[type(node)]
@@ -207,7 +212,9 @@ class Typer:
                 self._give_outputs(branch, kinds)
             raw[-1] = kinds
             found = tuple((name, kind) for (name, _), kind in zip(found, kinds, strict=True))
-        self._order(node, Scope(scope, seen=found), found, [])
+        for each in branches:
+            _tell_outputs(each, found)
+        self._order(node, self._outputs_alone(node, scope, found), found)
         return found
 
     def _give_outputs(self, branch: exp.Expression, kinds: Sequence[PgType]) -> None:
@@ -226,7 +233,7 @@ class Typer:
         return tuple((f"column{n}", kind) for n, kind in enumerate(kinds, 1))
 
     def _select(self, node: exp.Select, scope: Scope, branch: bool) -> Columns:
-        self._from(node, scope)
+        self.from_(node, scope)
         outputs: list[tuple[str, PgType]] = []
         for each in list(node.expressions):
             outputs += self._output(each, scope)
@@ -244,7 +251,8 @@ class Typer:
         if distinct is not None and distinct.args.get("on") is not None:
             for each in unnest(distinct.args["on"]).expressions or [unnest(distinct.args["on"])]:
                 self._by_output(each, scope, found)
-        self._order(node, scope, found, node.expressions)
+        self._order(node, scope, found)
+        check_places(node)
         for each in [] if branch else list(node.expressions):
             if each.unalias().meta.get(TYPED) == t.UNKNOWN:
                 self.give(each.unalias(), "text")
@@ -255,9 +263,11 @@ class Typer:
             if not scope.relations:
                 told = "SELECT * with no tables specified is not valid"
                 raise InvalidUsage(told, sqlstate="42601", position=position(each))
-            return scope.seen
+            each.meta[STAR] = scope.seen
+            return columns_of(scope.seen)
         if isinstance(each, exp.Column) and isinstance(each.this, exp.Star):
-            return scope.relation(identifier(each.args["table"]), position(each))
+            row = each.meta[STAR] = scope.relation(identifier(each.args["table"]), position(each))
+            return columns_of(row)
         if isinstance(each, exp.Dot) and isinstance(each.expression, exp.Star):
             return self.visit(each.this, scope).fields
         return ((output_name(each), self.visit(each.unalias(), scope)),)
@@ -265,170 +275,64 @@ class Typer:
     def _group(self, node: exp.Select, scope: Scope, found: Columns) -> None:
         group = node.args.get("group")
         for each in group.iter_expressions() if group is not None else ():
-            if isinstance(each, (exp.Cube, exp.Rollup, exp.GroupingSets)):
-                for part in each.find_all(exp.Column):
-                    self._by_output(part, scope, found)
-            else:
-                self._by_output(each, scope, found)
+            self._grouped_by(each, scope, found)
+
+    def _grouped_by(self, each: exp.Expression, scope: Scope, found: Columns) -> None:
+        inner = unnest(each)
+        if isinstance(inner, (exp.Cube, exp.Rollup, exp.GroupingSets, exp.Tuple)):
+            for part in list(inner.expressions):
+                self._grouped_by(part, scope, found)
+        elif _is_name(inner) and scope.own(identifier(inner.this), position(inner)) is not None:
+            self.visit(inner, scope)  # a column comes before an output of its name here
+        else:
+            self._by_output(inner, scope, found)
 
     def _by_output(self, each: exp.Expression, scope: Scope, found: Columns) -> None:
-        """What is a column of the query's inputs, or of its outputs, or a place."""
-        if isinstance(each, exp.Literal):
+        """What is a column of the query's inputs, or of its outputs, or a place.  42P10 where there is no such."""
+        inner = unnest(each)
+        if isinstance(inner, exp.Literal):
+            where = _CLAUSES.get(type(each.parent), "ORDER BY")
+            if inner.is_string or not inner.this.isdigit():
+                raise InvalidUsage(f"non-integer constant in {where}", sqlstate="42601", position=position(each))
+            place = int(inner.this) - 1
+            if not 0 <= place < len(found):
+                told = f"{where} position {inner.this} is not in select list"
+                raise InvalidUsage(told, sqlstate="42P10", position=position(each))
+            each.meta[OUTPUT] = place
             return
-        if isinstance(each, exp.Column) and not each.table and identifier(each.this) in {name for name, _ in found}:
-            return
+        if _is_name(inner):
+            name = identifier(inner.this)
+            places = [place for place, (each_name, _) in enumerate(found) if each_name == name]
+            if places:
+                each.meta[OUTPUT] = places[0]
+                return
         self.visit(each, scope)
         self.give(each, "text")  # of no type at all, it is a text
 
-    def _order(self, node: exp.Expression, scope: Scope, found: Columns, outputs: Sequence[exp.Expression]) -> None:
+    def _order(self, node: exp.Expression, scope: Scope, found: Columns) -> None:
         order = node.args.get("order")
         for each in order.expressions if order is not None else ():
             self._by_output(each.this if isinstance(each, exp.Ordered) else each, scope, found)
         for key in ("limit", "offset"):
             part = node.args.get(key)
             value = part.args.get("expression") or part.args.get("count") if part is not None else None
-            if isinstance(value, exp.Expression) and not _is_all(value):
+            if isinstance(value, exp.Expression) and not is_all(value):
                 self.visit(value, scope)
                 self.give(value, "int8")
 
-    # FROM
+_CLAUSES = {exp.Group: "GROUP BY", exp.Rollup: "GROUP BY", exp.Cube: "GROUP BY", exp.GroupingSets: "GROUP BY",
+            exp.Distinct: "SELECT DISTINCT ON"}  # fmt: skip
 
-    def _from(self, node: exp.Select, scope: Scope) -> None:
-        first = node.args.get("from_")
-        if first is not None:
-            self._source(first.this, scope)
-        for each in node.args.get("joins") or ():
-            self._join(each, scope)
-        for each in node.args.get("laterals") or ():
-            self._source(each, scope)
 
-    def _join(self, node: exp.Join, scope: Scope) -> None:
-        left = scope.seen
-        scope.seen = ()
-        outer = Scope(scope, seen=left) if left else scope
-        self._source(node.this, scope, outer)
-        right = scope.seen
-        using = node.args.get("using") or ()
-        names = [identifier(each if isinstance(each, exp.Identifier) else each.this) for each in using]
-        if str(node.args.get("method") or "").upper() == "NATURAL":
-            there = {name for name, _ in right}
-            names = [name for name, _ in left if name in there]
-        kinds = {}
-        for name in names:
-            sides = []
-            for which, side in (("left", left), ("right", right)):
-                found = [kind for each, kind in side if each == name]
-                if len(found) != 1:
-                    if found:
-                        told = f'common column name "{name}" appears more than once in {which} table'
-                        raise InvalidUsage(told, sqlstate="42702")
-                    told = f'column "{name}" specified in USING clause does not exist in {which} table'
-                    raise InvalidUsage(told, sqlstate="42703")
-                sides += found
-            kinds[name] = t.common(sides, "JOIN/USING")
-        scope.seen = joined(left, right, names, kinds)
-        if node.args.get("on") is not None:
-            self.condition(node, "on", scope, "JOIN/ON")
+def _is_name(node: exp.Expression) -> bool:
+    """Whether it is a name of no relation."""
+    return isinstance(node, exp.Column) and not node.table and not isinstance(node.this, exp.Star)
 
-    def _source(self, node: exp.Expression, scope: Scope, around: Scope | None = None) -> None:
-        """One relation of FROM into ``scope``; ``around``: what it may see if it is LATERAL."""
-        around = around or scope
-        if isinstance(node, exp.Paren):
-            self._source(node.this, scope, around)
-        elif isinstance(node, exp.Table):
-            self._table(node, scope, around)
-        elif isinstance(node, exp.Lateral):
-            self._lateral(node, scope, around)
-        elif isinstance(node, exp.Subquery) and not isinstance(node.this, (exp.Query, exp.Values)):
-            self._nested(node, scope, around)
-            return
-        elif isinstance(node, (exp.Subquery, exp.Values)):
-            inner = node.this if isinstance(node, exp.Subquery) else node
-            columns = self.query(inner, around if node.args.get("lateral") else scope.above or Scope())
-            self._named(node, columns, scope)
-        elif isinstance(node, exp.Unnest):
-            self._unnest(node, scope, around)
-        else:
-            raise unsupported("this in FROM", position=position(node))
-        for each in node.args.get("joins") or ():
-            self._join(each, scope)
 
-    def _nested(self, node: exp.Subquery, scope: Scope, around: Scope) -> None:
-        """``(a JOIN b ON …)``."""
-        self._source(node.this, scope, around)
-        for each in node.args.get("joins") or ():
-            self._join(each, scope)
-        if node.args.get("alias") is not None:
-            self._named(node, scope.seen, scope)
-
-    def _named(self, node: exp.Expression, columns: Columns, scope: Scope, otherwise: str = "") -> None:
-        alias = node.args.get("alias")
-        name = identifier(alias.this) if alias is not None and alias.this is not None else otherwise
-        columns = _renamed(columns, [identifier(each) for each in alias.columns] if alias is not None else [], name)
-        scope.add(name, columns)
-        scope.seen = (*scope.seen, *columns)
-
-    def _table(self, node: exp.Table, scope: Scope, around: Scope) -> None:
-        if node.args.get("rows_from"):
-            raise unsupported("ROWS FROM over system relations", position=position(node))
-        if not isinstance(node.this, exp.Identifier):
-            self._function(node.this, node, scope, around)
-            return
-        name = identifier(node.this)
-        within = scope.query(name) if not node.db else None
-        if within is not None:
-            self._named(node, within, scope, name)
-            return
-        found = system_relation(node, self._image, self._names)
-        if found is None:
-            raise no_relation(f"{node.db}.{name}" if node.db else name, position=position(node))
-        columns = tuple((column, PgType(kind)) for column, kind in self._names.system[found[0]][found[1]].items())
-        self.relations.add(found)
-        self._named(node, columns, scope, name)
-        if found[0] == "pg_catalog":
-            scope.hidden = {HIDDEN: PgType("oid")}
-            scope.with_hidden.add(identifier(node.args["alias"].this) if node.alias else name)
-
-    def _function(self, node: exp.Expression, table: exp.Expression, scope: Scope, around: Scope) -> None:
-        while isinstance(node, exp.Dot):
-            node = node.expression
-        alias = table.args.get("alias")
-        named = identifier(alias.this) if alias is not None and alias.this is not None else ""
-        if isinstance(node, exp.Func) and type(node) not in RULES:
-            found, _ = call(self, node, around)
-            node.meta[TYPED] = found
-            name = called(node)
-        else:
-            found, name = self.visit(node, around), output_name(node)
-        columns = found.fields if found.name == "record" and found.fields else ((named or name, found),)
-        if table.args.get("ordinality"):
-            columns = (*columns, ("ordinality", t.INT8))
-        self._named(table, columns, scope, name)
-
-    def _lateral(self, node: exp.Lateral, scope: Scope, around: Scope) -> None:
-        inner = node.this
-        if isinstance(inner, (exp.Subquery, exp.Query, exp.Values)):
-            self._named(node, self.query(inner, around), scope)
-        elif isinstance(inner, exp.Table):
-            self._table(inner, scope, around)
-        else:
-            self._function(inner, node, scope, around)
-
-    def _unnest(self, node: exp.Unnest, scope: Scope, around: Scope) -> None:
-        columns = []
-        for each in list(node.expressions):
-            got = self.visit(each, around)
-            element = t.element_of(got.name)
-            if element is None:
-                told = f"function unnest({t.shown(got.name)}) does not exist"
-                raise InvalidUsage(told, sqlstate="42883", position=position(node))
-            columns.append(("unnest", PgType(element)))
-        alias = node.args.get("alias")
-        if len(columns) == 1 and alias is not None and alias.this is not None:
-            columns = [(identifier(alias.this), columns[0][1])]
-        if node.args.get("offset"):
-            columns.append(("ordinality", t.INT8))
-        self._named(node, tuple(columns), scope, "unnest")
+def _tell_outputs(branch: exp.Expression, found: Columns) -> None:
+    """Note on a branch of a set operation what its outputs become."""
+    inner = unnest(branch)
+    inner.meta[COLUMNS] = found
 
 
 def _number(node: exp.Parameter) -> int:
@@ -449,18 +353,9 @@ def written(name: str) -> exp.DataType:
     return exp.DataType(this=exp.DataType.Type.USERDEFINED, kind=exp.to_identifier(name))
 
 
-def _is_all(limit: exp.Expression) -> bool:
+def is_all(limit: exp.Expression) -> bool:
     """``LIMIT ALL``."""
     return isinstance(limit, (exp.Var, exp.Column)) and limit.name.lower() == "all"
-
-
-def _renamed(columns: Columns, names: Sequence[str], of: str) -> Columns:
-    """42P10 where more names are given than there are columns."""
-    if len(names) > len(columns):
-        told = f'table "{of}" has {len(columns)} columns available but {len(names)} columns specified'
-        raise InvalidUsage(told, sqlstate="42P10")
-    given = (*names, *(name for name, _ in columns[len(names) :]))
-    return tuple((name, kind) for name, (_, kind) in zip(given, columns, strict=True))
 
 
 def _untyped(branch: exp.Expression, columns: Columns) -> list[PgType]:

@@ -1,7 +1,7 @@
 """Types, casts, operators and functions of queries over system relations, as PostgreSQL has them.  Data only.
 
 Written by ``python -m tests.adapter.system_signatures``, which asks PostgreSQL for them: the functions are those that
-:mod:`adapter.duck.functions` lets the engine be asked for and Postgres has too, by Postgres's names and types.
+:mod:`adapter.duck.calls` has a meaning for, by Postgres's names and types.
 ``tests/differential/test_system_types.py`` asks again, and ``tests/adapter/test_system_macros.py`` holds that what a
 macro is declared to give is what it gives.
 """

@@ -1,7 +1,7 @@
 """Asks PostgreSQL what ``sql/system/signatures.py`` says: ``python -m tests.adapter.system_signatures``.
 
-Of its operators and functions those whose types the system's relations have; of the functions, those that the
-in-process engine may be asked for.
+Of its operators and functions those whose types the system's relations have; of the functions, those that have a
+meaning in :mod:`adapter.duck.calls`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from pathlib import Path
 
 import psycopg
 
-from adapter.duck.functions import FUNCTIONS, TABLE_FUNCTIONS
-from adapter.duck.macros import MACROS
+from adapter.duck.calls import known
 from sql import system
 from tests.differential.postgres import postgres
 
@@ -34,17 +33,6 @@ NO_ARRAYS = {*PSEUDO, "pg_node_tree", "pg_ndistinct", "pg_dependencies", "pg_mcv
 
 NOT_HERE = "*= *<> *< *> *<= *>= ~<~ ~<=~ ~>=~ ~>~ <<= >>= @@".split()
 """Operators that nothing here has a meaning for."""
-
-ALSO = (
-    "string_to_array json_build_object jsonb_build_object json_agg jsonb_agg json_build_array jsonb_build_array "
-    "current_schemas current_schema pg_backend_pid set_config to_regclass to_regnamespace pg_table_is_visible version "
-    "current_database current_setting current_user session_user getpgusername format pg_typeof array_to_json mode "
-    "percentile_cont percentile_disc date"
-).split()
-"""Functions that :mod:`adapter.duck.catalog_rewrite` has a meaning for beside those."""
-
-OTHERWISE = {"regexp_matches"}
-"""Names by which the engine has something else: these functions are not here."""
 
 
 def wrapped(head: str, items: Iterable[str]) -> str:
@@ -67,7 +55,7 @@ def written(connection: psycopg.Connection) -> str:
 """Types, casts, operators and functions of queries over system relations, as PostgreSQL has them.  Data only.
 
 Written by ``python -m tests.adapter.system_signatures``, which asks PostgreSQL for them: the functions are those that
-:mod:`adapter.duck.functions` lets the engine be asked for and Postgres has too, by Postgres's names and types.
+:mod:`adapter.duck.calls` has a meaning for, by Postgres's names and types.
 ``tests/differential/test_system_types.py`` asks again, and ``tests/adapter/test_system_macros.py`` holds that what a
 macro is declared to give is what it gives.
 """
@@ -129,7 +117,7 @@ def _operators(connection: psycopg.Connection, by_oid: dict[int, str]) -> str:
 
 
 def _functions(connection: psycopg.Connection, by_oid: dict[int, str]) -> str:
-    names = {*MACROS, *(each for each in FUNCTIONS if not each.startswith("tm_")), *TABLE_FUNCTIONS, *ALSO} - OTHERWISE
+    names = known()
     found: dict[str, list[str]] = defaultdict(list)
     for name, arguments, result, rows, variadic, defaults in connection.execute(
         "select proname, proargtypes::oid[], prorettype, proretset, provariadic, pronargdefaults from pg_proc p "

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from adapter.duck.asked import OURS
+from adapter.duck.calls import AGGREGATES, SAME, WORDS, meant, of_the_engine
 from adapter.duck.catalog_relations import CatalogRelations
-from adapter.duck.catalog_rewrite import SessionFacts, assignments
 from adapter.duck.macros import MACROS
+from adapter.duck.session_facts import SessionFacts
 from adapter.encode.parameters import decode_params
 from adapter.encode.scalars import encoder
 from adapter.encode.text_arrays import binary
@@ -18,12 +20,19 @@ from adapter.execute.results import declared_types, oids_of
 from adapter.state.variables import Variables
 from adapter.system.rows import item_oid
 from adapter.system.schemas import RELATIONS, SYSTEM
+from functions.registry import OWN
 from journal.errors import InvalidUsage, TidemarkError
+from plan import relations as r
+from plan import scalars as s
+from plan.checked import check
+from plan.nodes import walk
 from sql.objects.names import Names
 from sql.statements.select import plan_select
 from sql.statements.skeletons import filled, fits, skeleton_of
 from sql.syntax import statements as st
 from sql.syntax.parse import parse
+from sql.system import parameters
+from sql.system.parameters import assignments
 from tests.sql.doubles import ddl, shop
 from values.text.named_oids import name_of
 from values.time.intervals import Interval
@@ -58,10 +67,26 @@ def relations():
 def ask(relations, image, text, facts=FACTS, params=()):
     plan = plan_select(parse(text).ast, image, facts.names)
     assert plan.kind == "catalog", plan.kind
+    if plan.system is not None:
+        check_plan(parameters.filled(plan.system, *plan.values(params)), image, facts)
     outputs = relations.describe(plan, image, facts)
     table = relations.answer(plan, list(params), image, facts)
     assert len(outputs) == table.num_columns
     return [tuple(map(shown, row.values())) for row in table.to_pylist()]
+
+
+CALLED = OURS | OWN.keys() | SAME | WORDS | of_the_engine() | AGGREGATES.keys()
+TABLES = {f"{schema}.{name}" for schema, found in SYSTEM.items() for name in found}
+
+
+def check_plan(plan, image, facts):
+    """That ``plan`` is one, reads what there is and calls what is known: the engine is told what is printed of it."""
+    check(plan)
+    for node in walk(meant(plan, image, facts).relation):
+        if isinstance(node, (s.Call, s.Aggregate)):
+            assert node.name in CALLED
+        elif isinstance(node, r.Get):
+            assert node.item_id in TABLES
 
 
 def shown(value: object) -> object:
@@ -230,6 +255,36 @@ def test_what_it_says(relations, image):
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
+        # What USING and NATURAL merge is there once, and is the side's that has all rows.
+        ("select * from pg_am a left join (select 2::oid oid, 'z' z) b using (oid) where oid = 403",
+         [(403, "arrangement", "-", "i", None)]),
+        ("select oid, z from pg_am a full join (select 9::oid oid, 'z' z) b using (oid) order by oid",
+         [(2, None), (9, "z"), (403, None)]),
+        ("select x.o from (pg_am a join (select 2::oid as oid) b using (oid)) x(o, p)", [(2,)]),
+        # A name in GROUP BY is a column first, in ORDER BY an output.
+        ("select lower(amname) as amname, count(*) from pg_am group by amname order by amname desc",
+         [("heap", 1), ("arrangement", 1)]),
+        ("select distinct on (relkind) relkind, count(*) from pg_class where oid > 16383 group by relkind, "
+         "relpersistence order by relkind, count(*) desc", [("i", 1), ("m", 1), ("r", 4), ("v", 1)]),
+        ("with recursive t(n, p) as (select oid, amname::text from pg_am where oid = 2 union all select t.n, t.p || "
+         "'x' from t where length(t.p) < 5) select * from t order by 2", [(2, "heap"), (2, "heapx")]),
+        # Functions that make rows, side by side and with numbers.
+        ("select generate_series(1, 2), unnest('{a,b,c}'::text[]) from pg_am where oid = 2",
+         [(1, "a"), (2, "b"), (None, "c")]),
+        ("select i.indexrelid::regclass, k.attnum, k.n from pg_index i, unnest(i.indkey) with ordinality "
+         "k(attnum, n) order by 3", [("i1", 1, 1), ("i1", 2, 2)]),
+        ("select (a).amname, (a).* from pg_am a where a.oid = 2", [("heap", 2, "heap", "heap_tableam_handler", "t")]),
+        # ANY and ALL of any operator, NULL where a NULL decides.
+        ("select 3 > any(array[1, 4]), 3 > all(array[1, 4]), 'ab' like any(array['a%']), 2 = all(select 2), "
+         "not (1 = any(array[2, null])), 1 = all('{}'::int4[]) from pg_am where oid = 2",
+         [(True, False, True, True, None, True)]),
+        ("select array(select attname from pg_attribute where attrelid = 'items'::regclass and attnum > 0 order by "
+         "attnum desc limit 2), array[1] || 2, array[]::int4[] from pg_am where oid = 2",
+         [("{ok,sold}", "{1,2}", "{}")]),
+        ("select pg_typeof(amname), encode('\\x6162'::bytea, 'hex'), length('\\x6162'::bytea), to_hex(255) from pg_am "
+         "where oid = 2", [("name", "6162", 2, "ff")]),
+        ("select percentile_cont(0.5) within group (order by oid::int4), mode() within group (order by amname), "
+         "string_agg(distinct amtype::text, ',' order by amtype::text) from pg_am", [(202.5, "arrangement", "i,t")]),
         # Vectors are text separated by spaces, their subscripts begin at 0, and both survive subqueries.
         ("select indkey, indkey[0], indkey[1] from (select indkey from pg_index) i", [("1 2", 1, 2)]),
         ("select generate_subscripts(indkey, 1) from pg_index", [(0,), (1,)]),
@@ -277,6 +332,23 @@ def test_what_postgres_would_say(relations, image, text, wanted):
     assert ask(relations, image, text) == wanted
 
 
+@pytest.mark.parametrize(
+    ("text", "sqlstate"),
+    [
+        ("select distinct oid from pg_am order by amname", "42P10"), ("select oid from pg_am order by 5", "42P10"),
+        ("select oid from pg_am order by 'x'", "42601"), ("select amname from pg_am where count(*) > 1", "42803"),
+        ("select sum(sum(oid::int4)) from pg_am", "42803"), ("select count(*), amname from pg_am", "42803"),
+        ("select 1 from pg_am where row_number() over () = 1", "42P20"), ("select oid from pg_am limit -1", "2201W"),
+        ("select tableoid from pg_class a, pg_class b", "42702"), ("select 'nosuch'::regproc::oid from pg_am", "42883"),
+        ("select 1 from pg_am where unnest('{1}'::int4[]) = 1", "0A000"),
+    ],
+)  # fmt: skip
+def test_what_postgres_would_refuse(relations, image, text, sqlstate):
+    with pytest.raises(InvalidUsage) as refused:
+        ask(relations, image, text)
+    assert refused.value.sqlstate == sqlstate, refused.value
+
+
 def outputs(relations, image, text):
     plan = plan_select(parse(text).ast, image, NAMES)
     return [column.type_oid for column in relations.describe(plan, image, FACTS)]
@@ -309,10 +381,17 @@ def test_arrays_in_binary():
 def test_set_config_says_what_it_assigns(relations, image):
     text = "select current_setting('timezone') cur, set_config('timezone', 'Europe/Berlin', false) as new"
     assert ask(relations, image, text) == [("UTC", "Europe/Berlin")]
-    assert list(assignments(parse(text).ast)) == [("timezone", "Europe/Berlin", False)]
-    assert list(assignments(parse("select set_config('a', 'b', true), 1").ast)) == [("a", "b", True)]
+
+
+    def assigned(sql, *values):
+        plan = plan_select(parse(sql).ast, image, NAMES)
+        return list(assignments(parameters.filled(plan.system, values, plan.params)))
+
+    assert assigned(text) == [("timezone", "Europe/Berlin", False)]
+    assert assigned("select set_config('a', 'b', true), 1") == [("a", "b", True)]
+    assert assigned("select set_config($1, $2, $3)", "a", "b", True) == [("a", "b", True)]
     with pytest.raises(InvalidUsage):
-        list(assignments(parse("select set_config('a', relname, true) from pg_class").ast))
+        assigned("select set_config('a', relname, true) from pg_class")
 
 
 def test_arrays_as_parameters(relations, image):

@@ -9,7 +9,7 @@ from functools import cache
 import pyarrow as pa
 
 from adapter.duck.catalog_relations import CatalogRelations
-from adapter.duck.catalog_rewrite import SessionFacts
+from adapter.duck.session_facts import SessionFacts
 from catalog_log.image import Image
 from controllers.compute.failures import of_spark
 from journal.errors import TidemarkError

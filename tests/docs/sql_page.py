@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from adapter.duck.functions import AGGREGATES, SCALARS, TABLE_FUNCTIONS, WINDOWS
-from adapter.duck.macros import SCALAR_MACROS, TABLE_MACROS
+from adapter.duck.calls import known
+from adapter.duck.macros import MACROS
 from adapter.state.variables import KNOWN
 from functions.registry import OF_ARRAYS
 from sql.system.resolve import BY_NAME as SYSTEM_FUNCTIONS
@@ -445,8 +445,7 @@ WRITTEN = {"coalesce", "current_date", "greatest", "least", "nullif", "row"}
 def page() -> str:
     """The whole of docs/sql.md."""
     elsewhere = {*KNOWN_ELSEWHERE, *BY_NAME} - NAMED.keys() - {each.name for each in OF_ARRAYS}
-    ours = ("is_", "class_", "namespace_", "proc_", "serial_", "vector_")
-    system = {name for name in SCALAR_MACROS if not name.startswith(ours)}
+    system = MACROS.keys() & SYSTEM_FUNCTIONS.keys()
     return "\n".join(
         [
             HEAD,
@@ -459,9 +458,9 @@ def page() -> str:
             "## Functions over system relations\n",
             "Queries over `pg_catalog`, `information_schema`, `tm_catalog` and `tm_internal` are answered in the\n"
             "adapter. Beside Postgres's own about the catalog:\n",
-            _list(system | set(TABLE_MACROS)),
+            _list(system),
             "\nthey may call:\n",
-            _list((SCALARS | AGGREGATES | WINDOWS | TABLE_FUNCTIONS) & (SYSTEM_FUNCTIONS.keys() | WRITTEN)),
+            _list((known() & SYSTEM_FUNCTIONS.keys() | WRITTEN) - system),
             "\n## Session variables\n",
             _list(each.name for each in KNOWN.values()),
             "\n## What is refused, and why\n",
