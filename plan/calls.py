@@ -221,6 +221,7 @@ def unknown(node: Node) -> str | None:
 
 
 _INDEFINITE = frozenset(each.lower() for each in INDEFINITE) | {"gen_random_uuid"}
+"""The last is called over the system's relations alone."""
 
 
 def is_definite(node: Node) -> bool:

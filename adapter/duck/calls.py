@@ -19,7 +19,7 @@ from journal.errors import InvalidUsage
 from plan import relations as r
 from plan import scalars as s
 from plan.nodes import Node, built
-from plan.types import BYTEA, DATE, INT4, TEXT
+from plan.types import BOOL, BYTEA, DATE, INT4, INT8, TEXT
 from sql.objects.names import ImageLike
 from sql.system.carriers import OID, array, call, text
 from sql.system.types import PgType
@@ -46,7 +46,7 @@ WORDS = frozenset(
     "is_true is_false is_distinct is_not_distinct array extract regexp_matches current_timestamp current_date "
     "localtimestamp rand json_extract json_extract_string list_has_all list_has_any list_extract list_slice list_zip "
     "struct_extract strlen octet_length length substring unhex sha256 to_hex tm_shift_left tm_shift_left_long "
-    "tm_shift_right tm_shift_right_long tm_bytea tm_bytea_text".split()
+    "tm_shift_right tm_shift_right_long tm_bytea tm_bytea_text tm_matches tm_regex_take".split()
 )
 """What a plan has beside them: signs, and what the grammar's forms are in it."""
 
@@ -70,13 +70,15 @@ AGGREGATES = {
         "stddev stddev_pop stddev_samp string_agg sum var_pop var_samp variance grouping cume_dist dense_rank "
         "first_value lag last_value lead nth_value ntile percent_rank rank row_number".split()
     ),
-    "json_agg": "json_group_array", "jsonb_agg": "json_group_array",
+    "json_agg": "json_agg", "jsonb_agg": "json_agg",
 }  # fmt: skip
-"""What folds rows, and the engine's name for it where that is another one."""
+"""What folds rows, and the plan's name for it where that is another one (:mod:`lower.duckdb.system` writes two
+otherwise)."""
 
 _GRAMMAR = frozenset(
     "neg not and or in between like ilike coalesce div is_null is_true is_false is_distinct is_not_distinct array "
-    "extract localtimestamp rand current_timestamp current_date grouping percentile_cont percentile_disc".split()
+    "extract localtimestamp rand current_timestamp current_date grouping percentile_cont percentile_disc "
+    "json_agg".split()
 )
 """Words of a plan's that are no function where it is printed."""
 
@@ -126,8 +128,11 @@ class _Meanings:
             if node.name not in AGGREGATES:
                 raise _unknown(node.name)
             name = AGGREGATES[node.name] or node.name
-            given = tuple(map(_fits, node.arguments)) if name == "json_group_array" else node.arguments
+            given = tuple(map(_fits, node.arguments)) if name == "json_agg" else node.arguments
             return replace(node, name=name, arguments=given)
+        if isinstance(node, r.TopK):
+            _check_limit(node.limit, "LIMIT", "2201W")
+            _check_limit(node.offset, "OFFSET", "2201X")
         if not isinstance(node, s.Call):
             return node
         if node.name.endswith("_rows"):
@@ -246,7 +251,11 @@ class _Meanings:
 
     def listed(self, node: s.Call) -> s.Scalar:
         separator, *items = node.arguments
-        return call(TEXT, "tm_listed", array(list(map(_as_text, items)), PgType("text")), separator)
+        made = call(TEXT, "tm_listed", array(list(map(_as_text, items)), PgType("text")), separator)
+        if isinstance(separator, s.Literal) and separator.value is not None:
+            return made
+        missing = s.Call(BOOL, False, "is_null", (separator,))
+        return s.Case(TEXT, True, None, ((missing, s.Literal(TEXT, True, None)),), made)
 
     def replaced(self, node: s.Call) -> s.Scalar:
         x, pattern, new, *flags = node.arguments
@@ -277,9 +286,20 @@ class _Meanings:
         return replace(node, name="unhex", arguments=(replace(node, type=TEXT),))
 
     def part(self, node: s.Call) -> s.Scalar:
-        if node.arguments[1].type == TEXT:
-            raise unsupported("a part of a text by a pattern, in a query over system relations")
-        return node
+        x, start, *more = node.arguments
+        if start.type != TEXT:
+            return node
+        if isinstance(start, s.Literal) and start.value is not None and not start.value.lstrip("-").isdigit():
+            if more:
+                raise unsupported("a part of a text by a pattern of SQL's, in a query over system relations")
+            return replace(node, name="tm_regex_take", arguments=(x, start, text("")))
+        return replace(node, arguments=(x, s.cast(start, INT8), *more))
+
+    def similar(self, node: s.Call) -> s.Scalar:
+        x, pattern = node.arguments
+        if not isinstance(pattern, s.Literal):
+            return node
+        return replace(node, name="tm_matches", arguments=(x, pattern, text(" similar")))
 
     def function_oid(self, node: s.Call) -> s.Scalar:
         [name] = node.arguments
@@ -291,6 +311,12 @@ class _Meanings:
 
     def date(self, node: s.Call) -> s.Scalar:
         return s.cast(node.arguments[0], DATE)
+
+
+def _check_limit(value: s.Scalar | None, word: str, sqlstate: str) -> None:
+    written = value.value if isinstance(value, s.Cast) else value
+    if isinstance(written, s.Literal) and written.value is not None and written.value.startswith("-"):
+        raise InvalidUsage(f"{word} must not be negative", sqlstate=sqlstate)
 
 
 def _fits(value: s.Scalar) -> s.Scalar:
@@ -328,5 +354,5 @@ _RULES: dict[str, Meaning] = {
     "concat_ws": _Meanings.listed, "regexp_replace": _Meanings.replaced,
     "length": _Meanings.length, "date": _Meanings.date, "octet_length": _Meanings.bytes,
     "to_hex": _Meanings.hexadecimal, "sha256": _Meanings.digest, "substring": _Meanings.part,
-    "tm_proc_oid": _Meanings.function_oid,
+    "tm_proc_oid": _Meanings.function_oid, "tm_similar_to": _Meanings.similar,
 }  # fmt: skip

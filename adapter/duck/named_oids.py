@@ -14,9 +14,11 @@ from sql.objects.names import ImageLike, Names, SystemRelation, find
 from sql.statements.sequence_calls import owned_sequence
 from sql.syntax.cursor import Cursor
 from sql.syntax.statements import Name
+from sql.system.types import ROWS
 from trees.errors import no_relation, no_schema
 from values.types import no_type
 
+_NAMES = {row.oid: name for name, row in ROWS.items()}
 _TYPES = {name: oid for oids in (TYPE_NAMES, DISPLAY) for oid, name in oids.items()}
 
 
@@ -27,10 +29,13 @@ def named_oid(kind: str, name: str, image: ImageLike, names: Names) -> int:
     if kind == "regclass":
         return _relation(name, image, names)
     if kind == "regtype":
-        word = name.lower().removeprefix("pg_catalog.").strip('"')
-        if word not in _TYPES:
+        word = name.lower().removeprefix("pg_catalog.")
+        found = _TYPES.get(word.removesuffix("[]").strip('"'))
+        if found is not None and word.endswith("[]"):
+            found = ROWS[f"_{_NAMES[found]}"].oid if f"_{_NAMES.get(found)}" in ROWS else None
+        if found is None:
             raise no_type(name)
-        return _TYPES[word]
+        return found
     if kind == "regrole":
         if name != OWNER:
             raise InvalidUsage(f'role "{name}" does not exist', sqlstate="42704")

@@ -24,6 +24,7 @@ def text_of(relation: r.Relation, macros: Collection[str]) -> str:
     except NotSpelled as why:
         raise untold("this query", str(why)) from why
     made = _ordered_within(lowering.for_duckdb(tree, grows=False, used_up=True, macros=macros))
+    made = _gathered_in_json(made)
     plain_words(made)
     return lowering.printed(made)
 
@@ -46,3 +47,15 @@ def _ordered_within(tree: exp.Expression) -> exp.Expression:
             last.replace(exp.Order(this=last.copy(), expressions=order))
         node.replace(folded)
     return tree
+
+
+def _gathered_in_json(tree: exp.Expression) -> exp.Expression:
+    """``json_agg``: the json of a list, which may be sorted, filtered or of a window."""
+    holder = exp.Paren(this=tree)
+    for node in [each for each in holder.find_all(exp.Anonymous) if str(each.this) == "JSON_AGG"]:
+        node.set("this", "LIST")
+        whole: exp.Expression = node
+        while isinstance(whole.parent, (exp.Filter, exp.Window)) and whole.arg_key == "this":
+            whole = whole.parent
+        whole.replace(exp.Anonymous(this="TO_JSON", expressions=[whole.copy()]))
+    return holder.this

@@ -92,11 +92,7 @@ class SystemPlanner(Planner):
         value = clause.args.get("expression") or clause.args.get("count")
         if isinstance(value, (exp.Var, exp.Null)) or isinstance(value, exp.Column):  # ALL
             return None
-        made = self.scalars.of(value, rows)
-        if isinstance(made, s.Literal) and made.value is not None and made.value.startswith("-"):
-            word, sqlstate = ("LIMIT", "2201W") if isinstance(clause, exp.Limit) else ("OFFSET", "2201X")
-            raise InvalidUsage(f"{word} must not be negative", sqlstate=sqlstate, position=position(value))
-        return as_carried(made, INT8)
+        return as_carried(self.scalars.of(value, rows), INT8)
 
     # -- FROM ---------------------------------------------------------------------------------------------------------
 

@@ -175,6 +175,13 @@ def _items(written: str) -> Sequence[str | None]:
         raise InvalidUsage(error.message, sqlstate=error.sqlstate) from None
 
 
+def put_out(value: s.Scalar, kind: PgType) -> s.Scalar:
+    """The text that a value is sent as: of a truth another one than its cast gives."""
+    if kind.name != "bool":
+        return shown(value, kind)
+    return s.Case(TEXT, True, None, ((value, text("t")), (call(BOOL, "not", value), text("f"))), None)
+
+
 def shown(value: s.Scalar, kind: PgType) -> s.Scalar:
     """The text of a value, as Postgres shows it."""
     if isinstance(value, s.Literal) and value.value is None:

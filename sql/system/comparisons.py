@@ -80,14 +80,14 @@ class Comparisons(Scalars):
     def _is(self, node: exp.Is, rows: Rows) -> s.Scalar:
         right = node.expression
         name = "is_null" if isinstance(right, exp.Null) else "is_true" if right.this else "is_false"
-        left = unnest(node.this)
-        if isinstance(left, exp.Tuple):
-            parts = [s.Call(BOOL, False, name, (each,)) for each in self.all(left.expressions, rows)]
+        value = self.of(node.this, rows)
+        if isinstance(value, s.Struct) and name == "is_null":
+            parts = [s.Call(BOOL, False, name, (each,)) for each in value.values]
             found = parts[0]
             for each in parts[1:]:
                 found = compared("and", found, each)
             return negated(found, bool(node.args.get("negate")))
-        return negated(s.Call(BOOL, False, name, (self.of(left, rows),)), bool(node.args.get("negate")))
+        return negated(s.Call(BOOL, False, name, (value,)), bool(node.args.get("negate")))
 
     def _in(self, node: exp.In, rows: Rows) -> s.Scalar:
         return negated(self._is_in(node, rows), bool(node.args.get("negate")))

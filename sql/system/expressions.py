@@ -466,7 +466,7 @@ def _again(node: exp.Func, given: list[exp.Expression]) -> list[exp.Expression]:
 RULES: dict[type[exp.Expression], Callable] = {
     exp.Column: _column, exp.Literal: _literal, exp.Cast: _cast, exp.Paren: _same, exp.Collate: _same,
     exp.Alias: _same, exp.Null: _always("unknown"), exp.Boolean: _always("bool"),
-    exp.Parameter: lambda c, node, scope: c.parameter(node),
+    exp.Parameter: lambda c, node, scope: c.parameters.kind(node),
     exp.ByteString: _always("unknown"), exp.Interval: _always("interval"),
     **dict.fromkeys(SIGNS, _operator), exp.Operator: _operator,
     exp.In: _in, exp.Between: _between, exp.And: _connector, exp.Or: _connector, exp.Not: _not, exp.Is: _is,

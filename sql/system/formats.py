@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from sqlglot import exp
-
 from journal.errors import InvalidUsage
 from plan import scalars as s
 from plan.types import TEXT
@@ -16,7 +14,7 @@ from sql.system.carriers import call, text
 _DIRECTIVE = re.compile(r"%(?:(\d+)\$)?([sIL%])")
 
 
-def formatted(values: Sequence[s.Scalar], written: Sequence[exp.Expression]) -> s.Scalar:
+def formatted(values: Sequence[s.Scalar]) -> s.Scalar:
     """The template is the first of ``values``, all texts.  22023 where there are too few."""
     template = values[0]
     if not isinstance(template, s.Literal) or template.value is None:

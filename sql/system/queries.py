@@ -20,6 +20,7 @@ from sql.objects.names import ImageLike, Names
 from sql.system import types as t
 from sql.system.algebra import plan_of
 from sql.system.calls import identifier, output_name
+from sql.system.deduced import Deduced
 from sql.system.expressions import RULES, call
 from sql.system.notes import COLUMNS, NAMED, OUTPUT, RELATION, STAR, TYPED
 from sql.system.placed import check_places
@@ -51,15 +52,15 @@ def typed_query(
     columns = typer.query(holder.this, Scope())
     if not columns:
         raise unsupported("a query without outputs")
-    typer.check_parameters(holder.this)
-    plan = plan_of(holder.this, columns, typer.params)
-    return SystemQuery(holder.this, plan, columns, typer.params, frozenset(typer.relations))
+    typer.parameters.check(holder.this)
+    plan = plan_of(holder.this, columns, typer.parameters.kinds)
+    return SystemQuery(holder.this, plan, columns, typer.parameters.kinds, frozenset(typer.relations))
 
 
 class Typer(Sources):
     def __init__(self, image: ImageLike, names: Names, declared: Mapping[int, PgType]) -> None:
         super().__init__(image, names)
-        self.params = dict(declared)
+        self.parameters = Deduced(declared)
 
     # Expressions
 
@@ -92,7 +93,7 @@ class Typer(Sources):
         type."""
         inner = unnest(node)
         if isinstance(inner, exp.Parameter):
-            self._deduce(inner, wanted)
+            self.parameters.deduce(inner, wanted)
             return
         if not isinstance(inner, exp.Literal) or not inner.is_string or wanted in _AS_WRITTEN:
             return
@@ -101,36 +102,6 @@ class Typer(Sources):
         made = exp.Cast(this=inner.copy(), to=written(wanted))
         made.meta[TYPED] = PgType(wanted)
         inner.replace(made)
-
-    def parameter(self, node: exp.Parameter) -> PgType:
-        """What the parameter is known to be by now: of no type, until a place says which."""
-        if not isinstance(node.this, exp.Literal):
-            raise unsupported("this expression in a query over system relations", position=position(node))
-        return self.params.get(_number(node), t.UNKNOWN)
-
-    def _deduce(self, node: exp.Parameter, wanted: str) -> None:
-        """42P08 where it was of no type when it was met, and has been given another one since."""
-        if node.meta.get(TYPED) != t.UNKNOWN or wanted in _NO_TYPES:
-            return
-        number = _number(node)
-        known = self.params.setdefault(number, PgType(wanted))
-        if known.name != wanted:
-            raise InvalidUsage(
-                f"inconsistent types deduced for parameter ${number}", sqlstate="42P08", position=position(node),
-                detail=f"{t.shown(known.name)} versus {t.shown(wanted)}",
-            )  # fmt: skip
-        node.meta[TYPED] = known
-
-    def check_parameters(self, tree: exp.Expression) -> None:
-        """42P18 where no place of a parameter says what it is, 42P08 where it was left open before another did."""
-        found = list(tree.find_all(exp.Parameter))
-        for number in range(1, max(map(_number, found), default=0) + 1):
-            if number not in self.params:
-                raise InvalidUsage(f"could not determine data type of parameter ${number}", sqlstate="42P18")
-        for each in found:
-            if each.meta.get(TYPED) == t.UNKNOWN:
-                told = f"could not determine data type of parameter ${_number(each)}"
-                raise InvalidUsage(told, sqlstate="42P08", position=position(each))
 
     def condition(self, node: exp.Expression, key: str, scope: Scope, where: str) -> None:
         """42804 for what is no condition."""
@@ -215,6 +186,13 @@ class Typer(Sources):
         for each in branches:
             _tell_outputs(each, found)
         self._order(node, self._outputs_alone(node, scope, found), found)
+        for each in node.args["order"].expressions if node.args.get("order") is not None else ():
+            if OUTPUT not in each.this.meta:
+                raise InvalidUsage(
+                    "invalid UNION/INTERSECT/EXCEPT ORDER BY clause", sqlstate="0A000", position=position(each),
+                    detail="Only result column names can be used, not expressions or functions.",
+                    hint="add the expression to every SELECT, or move the UNION into a FROM clause",
+                )  # fmt: skip
         return found
 
     def _give_outputs(self, branch: exp.Expression, kinds: Sequence[PgType]) -> None:
@@ -334,13 +312,6 @@ def _tell_outputs(branch: exp.Expression, found: Columns) -> None:
     inner = unnest(branch)
     inner.meta[COLUMNS] = found
 
-
-def _number(node: exp.Parameter) -> int:
-    return int(node.this.this)
-
-
-_NO_TYPES = frozenset("unknown any anyelement anycompatible anynonarray anyarray anycompatiblearray record".split())
-"""What says nothing of a parameter's type."""
 
 _AS_WRITTEN = frozenset("unknown any record char numeric anyarray cstring json jsonb".split())
 """What a literal need not be cast to: the engine reads it as it is."""

@@ -29,6 +29,7 @@ from sql.system.carriers import (
     carrier,
     cast,
     number,
+    put_out,
     shown,
     text,
 )
@@ -47,7 +48,7 @@ from trees.nodes import position, unnest
 _WITH_NAMES = frozenset({"row_to_json", "to_json", "json_build_object", "json_build_array"})
 """Functions that write the fields of a row with their names: of a ROW these are ``f1``, ``f2``…"""
 
-_AS_TEXT = frozenset({"concat", "concat_ws", "quote_literal", "quote_nullable"})
+_AS_TEXT = {"concat": put_out, "concat_ws": put_out, "quote_literal": shown, "quote_nullable": shown}
 """Functions that take the texts of any values."""
 
 
@@ -253,11 +254,11 @@ class SystemScalars(Comparisons):
             kind = kind_of(given[0]).name
             return s.cast(s.number(ROWS[kind].oid), OID)
         if name == "format":
-            return formatted([shown(v, kind_of(n)) for v, n in zip(values, given, strict=True)], given)
+            return formatted([put_out(v, kind_of(n)) for v, n in zip(values, given, strict=True)])
         if name in _WITH_NAMES:
             values = [replace(each, bare=False) if isinstance(each, s.Struct) else each for each in values]
         if name in _AS_TEXT:
-            values = [shown(v, kind_of(n)) for v, n in zip(values, given, strict=True)]
+            values = [_AS_TEXT[name](v, kind_of(n)) for v, n in zip(values, given, strict=True)]
         return call(kind_of(node), name, *values)
 
     def _folded(self, node: exp.Func, name: str, rows: Rows) -> s.Aggregate:

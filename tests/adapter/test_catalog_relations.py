@@ -250,6 +250,8 @@ def test_what_it_says(relations, image):
         ("v",)
     ]
     assert ask(relations, image, "select count(*) from pg_class where relname = $1", params=("items",)) == [(1,)]
+    with pytest.raises(InvalidUsage, match="LIMIT must not be negative"):
+        ask(relations, image, "select oid from pg_am limit $1", params=(-1,))
 
 
 @pytest.mark.parametrize(
@@ -281,6 +283,11 @@ def test_what_it_says(relations, image):
         ("select array(select attname from pg_attribute where attrelid = 'items'::regclass and attnum > 0 order by "
          "attnum desc limit 2), array[1] || 2, array[]::int4[] from pg_am where oid = 2",
          [("{ok,sold}", "{1,2}", "{}")]),
+        ("select json_agg(amname order by oid desc), json_agg(oid) filter (where oid = 3) from pg_am",
+         [('["arrangement","heap"]', None)]),
+        ("select 'abc' similar to 'a%', substring('foobar' from 'o(.)b'), concat(true, null, 1), concat_ws(null, 'a'), "
+         "row(null, null) is null, 'int4[]'::regtype, '-'::regclass from pg_am where oid = 2",
+         [(True, "o", "t1", None, True, "integer[]", "-")]),
         ("select pg_typeof(amname), encode('\\x6162'::bytea, 'hex'), length('\\x6162'::bytea), to_hex(255) from pg_am "
          "where oid = 2", [("name", "6162", 2, "ff")]),
         ("select percentile_cont(0.5) within group (order by oid::int4), mode() within group (order by amname), "
@@ -340,6 +347,7 @@ def test_what_postgres_would_say(relations, image, text, wanted):
         ("select sum(sum(oid::int4)) from pg_am", "42803"), ("select count(*), amname from pg_am", "42803"),
         ("select 1 from pg_am where row_number() over () = 1", "42P20"), ("select oid from pg_am limit -1", "2201W"),
         ("select tableoid from pg_class a, pg_class b", "42702"), ("select 'nosuch'::regproc::oid from pg_am", "42883"),
+        ("select amname from pg_am union select 'a' order by length(amname)", "0A000"),
         ("select 1 from pg_am where unnest('{1}'::int4[]) = 1", "0A000"),
     ],
 )  # fmt: skip

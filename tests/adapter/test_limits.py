@@ -137,13 +137,13 @@ GROWING = frozenset(
 )
 """The engine's own that make long values of short ones, or write their arguments with escapes."""
 
-BOUNDED = {"to_json", "json_object", "json_array", "row_to_json", "array_to_json", "json_group_array"}
+BOUNDED = {"to_json", "json_object", "json_array", "row_to_json", "array_to_json"}
 """Those of them that are called, each of what was looked at (``tm_fits``)."""
 
 
 def test_what_makes_long_values_is_called_by_no_name_of_the_engines():
     assert GROWING & (of_the_engine() | SAME | WORDS) == BOUNDED
-    assert set(ESCAPED.values()) | {"json_group_array"} >= BOUNDED
+    assert set(ESCAPED.values()) >= BOUNDED
 
 
 @pytest.mark.parametrize("asked, wanted", [
