@@ -90,7 +90,9 @@ def _canonical(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def consolidate(table: pa.Table, with_ts: bool = False) -> pa.Table:
-    """Equal rows (at equal ``__ts`` if ``with_ts``) become one with the sum of their diffs; those with none go."""
+    """Equal rows (at equal ``__ts`` if ``with_ts``) become one with the sum of their diffs; those with none go.
+
+    All NaN are equal, and so are 0.0 and -0.0, whatever their bits and however many rows there are."""
     if table.num_rows == 0:
         return table
     keys = [n for n in table.column_names if n != DIFF and (with_ts or n != TS)]
@@ -100,7 +102,7 @@ def consolidate(table: pa.Table, with_ts: bool = False) -> pa.Table:
         return pa.table({DIFF: pa.array([total] if total else [], pa.int64())})
     if table.num_rows <= FEW_ROWS:
         return _few_consolidated(table if order == table.column_names else table.select(order), keys)
-    grouped = grouped_by(table, keys, [(DIFF, "sum")])
+    grouped = grouped_by(canonical(table), keys, [(DIFF, "sum")])
     grouped = grouped.rename_columns([DIFF if n == f"{DIFF}_sum" else n for n in grouped.column_names])
     return grouped.select(order).filter(pc.not_equal(grouped.column(DIFF), 0))
 

@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from decimal import Decimal
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -88,3 +89,12 @@ def test_groups_are_the_same_ones(monkeypatch):
     few = found()
     by_arrow(monkeypatch)
     assert list(map(repr, few)) == list(map(repr, found()))
+
+
+@pytest.mark.parametrize("few", [True, False])
+def test_floats_that_are_equal_cancel_out_whatever_their_bits(monkeypatch: pytest.MonkeyPatch, few: bool) -> None:
+    monkeypatch.setattr(changes, "FEW_ROWS", 128 if few else -1)
+    other_nan = np.array([0xFFF8_0000_0000_0001], np.uint64).view(np.float64)
+    floats = np.concatenate([[np.nan, 0.0, 1.0], other_nan, [-0.0, -1.0]])
+    table = pa.table({"c0": floats, DIFF: pa.array([1, 1, 1, -1, -1, 1], pa.int64())})
+    assert changes.consolidate(table).to_pydict() == {"c0": [1.0, -1.0], DIFF: [1, 1]}
