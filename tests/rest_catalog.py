@@ -39,6 +39,8 @@ class Catalog:
         self.fault: Callable[[], str | None] = lambda: None
         self.commits = 0
         self.token = token
+        self.config: dict[str, str] = {}
+        """Told with each table."""
         self._late: list[tuple[tuple[str, ...], CommitTableRequest]] = []
         self._lock = threading.RLock()
         self._io = PyArrowFileIO()
@@ -124,6 +126,8 @@ class Catalog:
 
     def _commit(self, name: tuple[str, ...], request: CommitTableRequest) -> tuple[int, dict | bytes]:
         fault = self.fault()
+        if name not in self.tables:
+            return 404, _error("no")
         if fault == "away":
             return 503, _error("away", "ServiceUnavailableException", 503)
         if fault == "late":
@@ -158,8 +162,9 @@ class Catalog:
         return self.tables[name]
 
     def _told(self, metadata: TableMetadata, path: str) -> bytes:
-        return b'{"metadata-location":%b,"metadata":%b,"config":{}}' % (
-            json.dumps(path).encode(), metadata.model_dump_json().encode())  # fmt: skip
+        return b'{"metadata-location":%b,"metadata":%b,"config":%b}' % (
+            json.dumps(path).encode(), metadata.model_dump_json().encode(), json.dumps(self.config).encode()
+        )  # fmt: skip
 
 
 def _error(message: str, kind: str = "NoSuchTableException", code: int = 404) -> dict:

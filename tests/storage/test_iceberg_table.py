@@ -310,6 +310,34 @@ def test_a_table_that_is_not_its_own_is_left_alone(catalog: Catalog) -> None:
     assert len(catalog.tables[("lake", "full")][0].snapshots) == 1
 
 
+def test_nothing_that_a_catalog_answers_has_code_run(catalog: Catalog) -> None:
+    history = History()
+    history.put(1, (1, "a", 1))
+    catalog.config = {"py-io-impl": "tests.rest_catalog.NoSuchIO"}
+    advance(writer(catalog, history), 2000)
+    catalog.config = {}  # or it would run in the reader
+    check(catalog, history)
+    its = catalog.client().load_table(("lake", "t"))
+    with its.transaction() as changing:
+        changing.set_properties({"write.py-location-provider.impl": "tests.rest_catalog.Catalog"})
+    with pytest.raises(SinkRefused, match="table lake.t has a property that names code to run"):
+        writer(catalog, history).claim()
+
+
+def test_a_table_that_is_gone_is_made_anew(catalog: Catalog) -> None:
+    history = History()
+    history.put(1, (1, "a", 1))
+    sinking = writer(catalog, history)
+    advance(sinking, 2000)
+    del catalog.tables["lake", "t"]
+    history.put(2500, (2, "b", 1))
+    with pytest.raises(Unavailable, match="its catalog answers with an error"):
+        sinking.advance(3000)
+    sinking.claim()
+    assert sinking.advance(3500) == 0 and sinking.advance(4000) == 2, "at the next multiple"
+    assert check(catalog, history) == [4000]
+
+
 def test_rows_that_the_table_cannot_take(catalog: Catalog) -> None:
     history = History()
     history.put(1, (1, "a", 1))

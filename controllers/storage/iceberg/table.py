@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pydantic
 import requests
 from pyiceberg import exceptions
 from pyiceberg.catalog.rest import RestCatalog
@@ -345,6 +346,8 @@ class IcebergTable:
             return Unavailable("its catalog does not take us in")
         if isinstance(error, exceptions.RESTError):
             return Unavailable(f"its catalog answers with an error: {type(error).__name__}")
+        if isinstance(error, pydantic.ValidationError):  # whose text has what was answered, keys of a store included
+            return Unavailable("its catalog's answer is none of Iceberg's protocol")
         if isinstance(error, requests.RequestException):
             return Unavailable("its catalog does not answer")
         if isinstance(error, (OSError, pa.ArrowException)):
