@@ -130,6 +130,15 @@ WRITTEN = "written"
 """Under this a call's ``meta`` has the name that was written; ``None`` where an operator was."""
 
 
+_REGEXES = {exp.RegexpLike: "~", exp.RegexpILike: "~*"}
+
+
+def _is_quantified(right: exp.Expression) -> bool:
+    """``ANY (…)``, and ``ALL (…)`` and ``SOME (…)``, which are read as calls where they hold no query."""
+    named = isinstance(right, exp.Anonymous) and str(right.this).lower() in ("all", "some")
+    return named or isinstance(right, (exp.Any, exp.All))
+
+
 class Dialect(Postgres):
     """Postgres's syntax, with some functions left as they were written."""
 
@@ -162,6 +171,13 @@ class Dialect(Postgres):
         }
 
         PRIMARY_PARSERS = {**Postgres.Parser.PRIMARY_PARSERS, KIND: lambda self, token: node_of(token)}
+
+        def _negate_range(self, this=None):
+            """``x !~ ALL (…)`` has the negated operator within, and is not ``NOT x ~ ALL (…)``."""
+            sign = _REGEXES.get(type(this))
+            if sign is None or not _is_quantified(this.expression):
+                return super()._negate_range(this)
+            return self.expression(exp.Operator(this=this.this, operator=f"!{sign}", expression=this.expression))
 
         def _parse_function_call(self, *args, **named):
             """sqlglot has one name for all that means the same (``substr`` is SUBSTRING), and an output is called by

@@ -92,17 +92,20 @@ def as_carried(value: s.Scalar, kind: Type) -> s.Scalar:
 
 def number(written: str) -> s.Literal:
     """A number as it is written, without a type: an integer where it is one.  0A000 where it has too many digits."""
-    if "e" in written.lower():
-        written = format(Decimal(written), "f") + "."
-    if len(written) > DIGITS_MAX:
+    _, _, power = written.lower().partition("e")
+    if power and len(power.lstrip("+-").lstrip("0")) <= 2:  # else it is not even written out
+        written, power = format(Decimal(written), "f"), ""
+        written += "" if "." in written else "."
+    kind = None if power else of_number(written)
+    if kind is None or kind.name == "numeric" and kind.precision > DIGITS_MAX:
         raise unsupported(f"a number of more than {DIGITS_MAX} digits in a query over system relations")
-    return s.Literal(of_number(written), False, written.rstrip("."))
+    return s.Literal(kind, False, written.rstrip("."))
 
 
 def _number(value: s.Scalar) -> s.Scalar:
     if isinstance(value, s.Literal) and value.value is not None and NUMBER.fullmatch(value.value.strip()):
         written = value.value.strip().lstrip("+")
-        return number(written if "." in written else f"{written}.")
+        return number(written if "." in written or "e" in written.lower() else f"{written}.")
     return s.cast(value, NUMERIC)
 
 

@@ -27,11 +27,11 @@ class Comparisons(Scalars):
 
     def _operator(self, node: exp.Expression, rows: Rows) -> s.Scalar:
         sign, right = sign_of(node), node.args["expression"]
+        if node.args.get("negate"):
+            sign = f"!{sign}"
         each = _each_of(right)
         if each is not None:
             return self._quantified(node, sign, *each, rows)
-        if node.args.get("negate"):
-            sign = f"!{sign}"
         left, right = unnest(node.this), unnest(right)
         if isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple):
             pairs = self.all(left.expressions, rows), self.all(right.expressions, rows)

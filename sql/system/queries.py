@@ -296,6 +296,10 @@ class Typer(Sources):
             value = part.args.get("expression") or part.args.get("count") if part is not None else None
             if isinstance(value, exp.Expression) and not is_all(value):
                 self.visit(value, scope)
+                for named in [value, *value.find_all(exp.Column)]:
+                    if isinstance(named, exp.Column) and named.find_ancestor(exp.Query) is part.parent:
+                        told = f"argument of {key.upper()} must not contain variables"
+                        raise InvalidUsage(told, sqlstate="42P10", position=position(named))
                 self.give(value, "int8")
 
 _CLAUSES = {exp.Group: "GROUP BY", exp.Rollup: "GROUP BY", exp.Cube: "GROUP BY", exp.GroupingSets: "GROUP BY",

@@ -48,6 +48,8 @@ from trees.nodes import position, unnest
 _WITH_NAMES = frozenset({"row_to_json", "to_json", "json_build_object", "json_build_array"})
 """Functions that write the fields of a row with their names: of a ROW these are ``f1``, ``f2``…"""
 
+_FLOATS, T_UNKNOWN = frozenset({"float4", "float8"}), PgType("unknown")
+
 _AS_TEXT = {"concat": put_out, "concat_ws": put_out, "quote_literal": shown, "quote_nullable": shown}
 """Functions that take the texts of any values."""
 
@@ -108,7 +110,11 @@ class SystemScalars(Comparisons):
     def _cast(self, node: exp.Cast, rows: Rows) -> s.Scalar:
         if isinstance(unnest(node.this), exp.Array) and not unnest(node.this).expressions:
             return s.cast(s.Call(NOTHING, False, "array", ()), carrier(kind_of(node)))
-        return cast(self.of(node.this, rows), kind_of(node.this), kind_of(node))
+        inner, kind = unnest(node.this), kind_of(node)
+        sign, inner = ("-", unnest(inner.this)) if isinstance(inner, exp.Neg) else ("", inner)
+        if isinstance(inner, exp.Literal) and not inner.is_string and kind.name in _FLOATS:
+            return cast(text(sign + inner.this), T_UNKNOWN, kind)  # it may have more digits than an exact number
+        return cast(self.of(node.this, rows), kind_of(node.this), kind)
 
     def _negative(self, node: exp.Expression, rows: Rows) -> s.Scalar:
         value = self.of(node.this, rows)

@@ -165,7 +165,7 @@ def named(word: str, declared: str = "") -> PgType:
         found = parse_type(declared or word)
     except InvalidUsage as error:
         raise (no_type(word) if error.sqlstate == "42704" else error) from None
-    return PgType(found.name, declared=None if found == found.plain else found)
+    return PgType(found.name, declared=found if found != parse_type(found.name) else None)
 
 
 def type_of(sql_type: SqlType) -> PgType:
