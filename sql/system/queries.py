@@ -297,9 +297,12 @@ class Typer(Sources):
             if isinstance(value, exp.Expression) and not is_all(value):
                 self.visit(value, scope)
                 for named in [value, *value.find_all(exp.Column)]:
-                    if isinstance(named, exp.Column) and named.find_ancestor(exp.Query) is part.parent:
-                        told = f"argument of {key.upper()} must not contain variables"
-                        raise InvalidUsage(told, sqlstate="42P10", position=position(named))
+                    if not isinstance(named, exp.Column) or named.find_ancestor(exp.Query) is not part.parent:
+                        continue
+                    if named.table and named.table.lower() not in scope.relations:
+                        raise unsupported(f"{key.upper()} of a column from around a subquery", position=position(named))
+                    told = f"argument of {key.upper()} must not contain variables"
+                    raise InvalidUsage(told, sqlstate="42P10", position=position(named))
                 self.give(value, "int8")
 
 _CLAUSES = {exp.Group: "GROUP BY", exp.Rollup: "GROUP BY", exp.Cube: "GROUP BY", exp.GroupingSets: "GROUP BY",

@@ -113,7 +113,9 @@ class SystemScalars(Comparisons):
         inner, kind = unnest(node.this), kind_of(node)
         sign, inner = ("-", unnest(inner.this)) if isinstance(inner, exp.Neg) else ("", inner)
         if isinstance(inner, exp.Literal) and not inner.is_string and kind.name in _FLOATS:
-            return cast(text(sign + inner.this), T_UNKNOWN, kind)  # it may have more digits than an exact number
+            # It may have more digits than an exact number.  DuckDB refuses a double that is too large for a float4, and
+            # makes the text of one Infinity.
+            return as_carried(cast(text(sign + inner.this), T_UNKNOWN, PgType("float8")), carrier(kind))
         return cast(self.of(node.this, rows), kind_of(node.this), kind)
 
     def _negative(self, node: exp.Expression, rows: Rows) -> s.Scalar:
