@@ -133,6 +133,8 @@ class Catalog:
         if fault == "late":
             self._late.append((name, request))
             return 504, _error("timed out", "CommitStateUnknownException", 504)
+        if name not in self.tables:
+            return 404, _error("no")
         try:
             answer = self._apply(name, request)
         except CommitFailedException as error:

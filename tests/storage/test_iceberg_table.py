@@ -293,6 +293,25 @@ def test_what_others_do_to_the_table(catalog: Catalog) -> None:
         sinking.advance(5000)
 
 
+def test_a_table_that_was_dropped_is_made_anew_with_what_there_is_by_then(catalog: Catalog) -> None:
+    history = History()
+    history.put(1, (1, "a", 1))
+    sinking = writer(catalog, history)
+    advance(sinking, 2000)
+    history.put(7500, (1, "a", -1), (1, "b", 1))
+    at, asked = history.at, []
+    history.at = lambda ts: asked.append(ts) or at(ts)  # type: ignore[method-assign]
+    del catalog.tables["lake", "t"]
+    with pytest.raises(Unavailable, match="its catalog answers with an error"):
+        sinking.advance(8000)
+    history.put(9500, (2, "c", 1))
+    advance(sinking, 9999)
+    assert asked == [9000], "nobody can tell what there was as long ago as when it began the first time"
+    assert check(catalog, history) == [9000]
+    advance(sinking, 10_000)
+    assert check(catalog, history) == [9000, 10_000]
+
+
 def test_a_table_that_is_not_its_own_is_left_alone(catalog: Catalog) -> None:
     history = History()
     history.put(1, (1, "a", 1))

@@ -122,7 +122,9 @@ class IcebergSinking:
         last = self._last(complete)
         if self.through is None:
             # Not before it was asked for: at an earlier multiple the collection may not have been there.
-            first = self._first = self._first or -(-complete // self._interval_ms) * self._interval_ms
+            # Nor long after: where the table could not be made, or is gone again, what there was then may be forgotten.
+            asked = self._first or -(-complete // self._interval_ms) * self._interval_ms
+            first = self._first = max(asked, last)
             if complete < first:
                 return 0
             self._keys = None if self._key_of is None else UniqueKeys(self._key_of)
