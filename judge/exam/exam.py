@@ -229,6 +229,10 @@ class Exam:
         ):
             if found != due:
                 yield f"{what} are {found} in the end, and should be {due}"
+        made = set(self._given.id.tolist())
+        for view, numbers in versions.joined.items():
+            if wrong := numbers ^ made:
+                yield f"{view} has not the transfers that were made in the end: {len(wrong)} differ, as {min(wrong)}"
 
 
 def _messages(consumer: Consumer, topic: str, end: int | None) -> Iterator[Message]:

@@ -8,7 +8,8 @@ Every transfer moves one unit, so whatever was received, at any timestamp:
 
 - the credits of all accounts are as much as their debits, and as many as there are transfers;
 - an account's balance is its credits less its debits, and the total of all balances is 0;
-- joined with itself by a key that it has, a transfer finds itself: no row lacks its other half.
+- a sum of units is one at least, and no row is there less than never;
+- joined with itself by a key that it has, a transfer finds itself, once: no row lacks its other half, or has another's.
 """
 
 from __future__ import annotations
@@ -56,23 +57,38 @@ class Versions:
     _sums: dict[str, Counter[int]] = field(default_factory=lambda: {CREDITS: Counter(), DEBITS: Counter()})
     _balances: Counter[tuple[int, int]] = field(default_factory=Counter)
     _totals: Counter[int | None] = field(default_factory=Counter)
-    _joined: dict[str, int] = field(default_factory=lambda: dict.fromkeys(JOINS, 0))
-    _lonely: dict[str, int] = field(default_factory=lambda: dict.fromkeys(JOINS, 0))
-    _rows: dict[str, Counter[int]] = field(default_factory=lambda: {CREDITS: Counter(), DEBITS: Counter()})
+    _joined: dict[str, Counter[int]] = field(default_factory=lambda: {view: Counter() for view in JOINS})
+    """How often each transfer is joined with itself."""
+    _many_joined: int = 0
+    """By their id alone."""
+    _odd: Counter[tuple[str, int, object]] = field(default_factory=Counter)
+    """By view, rows of transfers that are joined with anything else."""
+    _again: set[int] = field(default_factory=set)
+    """Transfers that a join has more than once, or less than never."""
+    _apart: set[int] = field(default_factory=set)
+    """Transfers that the joins have not the same number of times."""
+    _sizes: dict[str, Counter[tuple[int, int]]] = field(default_factory=lambda: {CREDITS: Counter(), DEBITS: Counter()})
+    """Rows of credits and debits: an account and its amount."""
 
     def take(self, changes: Iterable[Change]) -> None:
         for view, _ts, row, diff in changes:
             if view in self._sums:
                 account = int(row["account"])
                 self._sums[view][account] += diff * int(row["amount"])
-                self._rows[view][account] += diff
+                self._sizes[view][account, int(row["amount"])] += diff
             elif view == BALANCE:
                 self._balances[int(row["account"]), int(row["balance"])] += diff
             elif view == TOTAL:
                 self._totals[None if row["total"] is None else int(row["total"])] += diff
+            elif row["other"] != row["id"]:
+                self._odd[view, int(row["id"]), row["other"]] += diff
             else:
-                self._joined[view] += diff
-                self._lonely[view] += diff * (row["other"] is None)
+                number = int(row["id"])
+                self._joined[view][number] += diff
+                self._many_joined += diff * (view == BY_ID)
+                by_id, by_both = (self._joined[each][number] for each in JOINS)
+                _put(self._again, number, not {by_id, by_both} <= {0, 1})
+                _put(self._apart, number, by_id != by_both)
 
     def look(self, ts: int) -> None:
         """At what all of them show at ``ts``."""
@@ -92,14 +108,18 @@ class Versions:
         return {account: amount for account, amount in self._sums[DEBITS].items() if amount}
 
     @property
-    def joined(self) -> dict[str, int]:
-        return dict(self._joined)
+    def joined(self) -> dict[str, set[int]]:
+        """The transfers that each join has now."""
+        return {view: {number for number, n in found.items() if n} for view, found in self._joined.items()}
 
     def _alone(self) -> str | None:
         """What is wrong with one of the views, whatever others show."""
-        for view, rows in self._rows.items():
-            if any(n not in (0, 1) for n in rows.values()):
-                return f"an account is in {view} {max(rows.values(), key=abs)} times"
+        for view, sizes in self._sizes.items():
+            there = {row: n for row, n in sizes.items() if n}
+            self._sizes[view] = Counter(there)  # of amounts that were there once there are as many as versions
+            wrong = next((f"{row} {n} times" for row, n in there.items() if n != 1 or row[1] < 1), None)
+            if wrong or len({account for account, _ in there}) != len(there):
+                return f"{view} has {wrong or 'an account twice'}"
         balances = {account: balance for (account, balance), n in self._balances.items() if n == 1}
         if len(balances) != len([n for n in self._balances.values() if n]):
             return "an account has several balances, or one fewer than none"
@@ -108,8 +128,8 @@ class Versions:
         totals = {total: n for total, n in self._totals.items() if n}
         if totals not in ({0: 1}, {None: 1}, {}):
             return f"the total is {' and '.join(f'{total} ({n} times)' for total, n in totals.items())}"
-        lonely = next((view for view in JOINS if self._lonely[view]), None)
-        return lonely and f"{self._lonely[lonely]} rows of {lonely} lack their other half"
+        odd = next((f"{view} has {number} with {other}" for (view, number, other), n in self._odd.items() if n), None)
+        return odd or (f"transfer {min(self._again)} is not joined with itself once" if self._again else None)
 
     def _together(self) -> str | None:
         """Where two views are apart."""
@@ -124,8 +144,14 @@ class Versions:
                 return f"account {account} has {balances.get(account, 0)}, and its transfers come to {owed}"
         if count and not self._totals[0]:
             return f"there is no total of {count} transfers"
-        apart = next((view for view in JOINS if self._joined[view] != count), None)
-        return apart and f"{apart} has {self._joined[apart]} rows of {count} transfers"
+        if self._apart:
+            return f"transfer {min(self._apart)} is in one of the joins alone"
+        joined = self._many_joined
+        return f"the joins have {joined} rows of {count} transfers" if joined != count else None
+
+
+def _put(found: set[int], number: int, there: bool) -> None:
+    found.add(number) if there else found.discard(number)
 
 
 def looked_at(changes: Iterable[Change]) -> Versions:

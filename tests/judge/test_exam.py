@@ -103,8 +103,23 @@ MISTAKES = {
     "debits come a moment late": (later(DEBITS, 9), False),
     "all balances come a moment late": (later(BALANCE, 9), False),
     "a join comes a moment late": (later(BY_ID_AND_TIME, 9), False),
-    "a transfer is joined twice": (lambda changes: [*changes, changes[-1]], False),
+    "a transfer is joined twice": (lambda changes: [*changes, changes[-1]], True),
     "a transfer is not joined": (without(lambda _n, c: (c.view, c.row.get("id")) == (BY_ID, 7)), False),
+    "a sum is taken back that never was": (
+        lambda changes: [*changes, *(Change(CREDITS, changes[-1].ts, {"account": 1, "amount": amount}, diff)
+                                     for amount, diff in ((3, 1), (5, 1), (4, -1), (4, -1)))], True),
+    "somebody has given less than nothing": (
+        lambda changes: [*changes, *(Change(view, changes[-1].ts, {"account": account, "amount": amount}, 1)
+                                     for view in (CREDITS, DEBITS) for account, amount in ((10, -1), (11, 1)))], True),
+    "a transfer is joined with another": (
+        lambda changes: [c._replace(row={**c.row, "other": 8}) if (c.view, c.row.get("id")) == (BY_ID, 7) else c
+                         for c in changes], True),
+    "one is there twice instead of another": (
+        lambda changes: [c._replace(row={"id": 8, "other": 8}) if (c.view, c.row.get("id")) == (BY_ID, 7) else c
+                         for c in changes], True),
+    "a transfer that nobody made is joined": (
+        lambda changes: [c._replace(row={"id": 900, "other": 900}) if (c.view, c.row.get("id")) == (BY_ID, 7) else c
+                         for c in changes], False),
     "there is no total": (without(lambda _n, c: c.view == TOTAL), False),
 }  # fmt: skip
 
