@@ -19,7 +19,7 @@ from embedded.stack import Stack
 from tests.e2e.conftest import Steps
 from tests.rest_catalog import Catalog
 
-pytestmark = [pytest.mark.integration, pytest.mark.spark]
+pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.long]
 
 BACK_S_MAX = 120.0
 NAMES = ("checking", "savings", "owners")
