@@ -358,7 +358,8 @@ is written, under the subjects `<topic>-value` and, where there is a `KEY`, `<to
 `uuid` `uuid`, `interval` a record of `months`, `days` and `micros`, `jsonb` a string (`connect.name`
 `io.debezium.data.Json`), an array an array of null or its type, all others strings as Postgres shows them, `numeric`
 without a precision among them. What may be NULL is a union of null and its type. `CREATE SOURCE … FORMAT AVRO` reads
-it all back, `jsonb` as text and an interval as `jsonb`. With `DEBEZIUM` a value is the record `before`, `after`, `op`,
+it all back, `jsonb` as text and an interval as `jsonb`. (The time `24:00:00` is 86,400,000,000 microseconds, which
+some readers refuse, fastavro's own among them: a day of theirs has none.) With `DEBEZIUM` a value is the record `before`, `after`, `op`,
 `ts_ms`. A column whose name is none in Avro (`[A-Za-z_][A-Za-z0-9_]*`) is refused (42602), never called otherwise in
 silence. Options, as Materialize has them: `AVRO KEY FULLNAME 'a.b.K'` and `AVRO VALUE FULLNAME 'V'` (`row` and
 `envelope` where they are not said), `NULL DEFAULTS` (what may be NULL is so by default), `KEY COMPATIBILITY LEVEL
