@@ -352,23 +352,23 @@ FORMAT JSON` reads it all back, but for floats that are not finite and a `jsonb`
 
 `FORMAT AVRO USING CONFLUENT SCHEMA REGISTRY CONNECTION r [(option …)]` writes as Confluent's serializers do: a zero
 byte, four bytes of the schema's id, the value. The schemas follow from the columns and are registered before anything
-is written, under the subjects `<topic>-value` and, where there is a `KEY`, `<topic>-key`. `int2` and `int4` are `int`,
-`int8` `long`, `float4` `float`, `float8` `double`, `bool` `boolean`, `bytea` `bytes`, `numeric(p,s)` of up to 38 digits
-`decimal`, `date` `date`, `time` `time-micros`, `timestamptz` `timestamp-micros`, `timestamp` `local-timestamp-micros`,
-`uuid` `uuid`, `interval` a record of `months`, `days` and `micros`, `jsonb` a string (`connect.name`
-`io.debezium.data.Json`), an array an array of null or its type, all others strings as Postgres shows them, `numeric`
-without a precision among them. What may be NULL is a union of null and its type. `CREATE SOURCE … FORMAT AVRO` reads
-it all back, `jsonb` as text and an interval as `jsonb`. (The time `24:00:00` is 86,400,000,000 microseconds, which
-some readers refuse, fastavro's own among them: a day of theirs has none.) With `DEBEZIUM` a value is the record `before`, `after`, `op`,
-`ts_ms`. A column whose name is none in Avro (`[A-Za-z_][A-Za-z0-9_]*`) is refused (42602), never called otherwise in
-silence. Options, as Materialize has them: `AVRO KEY FULLNAME 'a.b.K'` and `AVRO VALUE FULLNAME 'V'` (`row` and
-`envelope` where they are not said), `NULL DEFAULTS` (what may be NULL is so by default), `KEY COMPATIBILITY LEVEL
-'FULL'` and `VALUE COMPATIBILITY LEVEL`, which a subject gets that has no level of its own. A column that becomes
-nullable is so in a new version of the value's schema, registered with the first NULL, and stays so after `SET NOT
-NULL`; of a key it cannot, since the same key would be other bytes: a NULL there ends the sink. A registry that is away
-delays its own sinks; what it does not take is told in its words. Both are tried again, after ten seconds at most.
-The storage controller asks the registry, CREATE SINK does not: `VALIDATE CONNECTION r` tells whether it answers. Sinks
-that write Avro are kept by catalogs of format 11.
+is written, under the subjects `<topic>-value` and, where there is a `KEY`, `<topic>-key`. `int2` and `int4` are
+`int`, `int8` `long`, `float4` `float`, `float8` `double`, `bool` `boolean`, `bytea` `bytes`, `numeric(p,s)` of up to
+38 digits `decimal`, `date` `date`, `time` `time-micros`, `timestamptz` `timestamp-micros`, `timestamp`
+`local-timestamp-micros`, `uuid` `uuid`, `interval` a record of `months`, `days` and `micros`, `jsonb` a string
+(`connect.name` `io.debezium.data.Json`), an array an array of null or its type, all others strings as Postgres shows
+them, `numeric` without a precision among them. What may be NULL is a union of null and its type. `CREATE SOURCE …
+FORMAT AVRO` reads it all back, `jsonb` as text and an interval as `jsonb`. (The time `24:00:00` is 86,400,000,000
+microseconds, which some readers refuse, fastavro's own among them: a day of theirs has none.) With `DEBEZIUM` a value
+is the record `before`, `after`, `op`, `ts_ms`. A column whose name is none in Avro (`[A-Za-z_][A-Za-z0-9_]*`) is
+refused (42602), never called otherwise in silence. Options, as Materialize has them: `AVRO KEY FULLNAME 'a.b.K'` and
+`AVRO VALUE FULLNAME 'V'` (`row` and `envelope` where they are not said), `NULL DEFAULTS` (what may be NULL is so by
+default), `KEY COMPATIBILITY LEVEL 'FULL'` and `VALUE COMPATIBILITY LEVEL`, which a subject gets that has no level of
+its own. A column that becomes nullable is so in a new version of the value's schema, registered with the first NULL,
+and stays so after `SET NOT NULL`; of a key it cannot, since the same key would be other bytes: a NULL there ends the
+sink. A registry that is away delays its own sinks; what it does not take is told in its words. Both are tried again,
+after ten seconds at most. The storage controller asks the registry, CREATE SINK does not: `VALIDATE CONNECTION r`
+tells whether it answers. Sinks that write Avro are kept by catalogs of format 11.
 
 What has to be written again and again waits alone: a target that is away delays its own sink (`tm_internal.sink_status`
 says why), and what it has not written yet is kept for an hour, in which it goes on where it was; later it says so and
