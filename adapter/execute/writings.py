@@ -2,8 +2,9 @@
 
 Promises: all parts read what there was before any of them; each is run once, whoever reads it; what they write becomes
 visible together, or not at all.  So they run as a block of their own, whose reads do not see what it has written; what
-RETURNING gives of one stands in the texts of those that read it.  By itself the statement is made anew where something
-that it read was written meanwhile, as other statements are; in a block its writes are the block's.
+RETURNING gives of one is a relation of the statement to those that read it (:mod:`sql.objects.given`).  By itself the
+statement is made anew where something that it read was written meanwhile, as other statements are; in a block its
+writes are the block's.
 
 As in PostgreSQL what nobody reads is run at last.  A row that two parts would take away is refused: PostgreSQL does one
 of the two, and does not say which.

@@ -120,8 +120,9 @@ class Versions:
             wrong = next((f"{row} {n} times" for row, n in there.items() if n != 1 or row[1] < 1), None)
             if wrong or len({account for account, _ in there}) != len(there):
                 return f"{view} has {wrong or 'an account twice'}"
+        self._balances = Counter({row: n for row, n in self._balances.items() if n})  # likewise
         balances = {account: balance for (account, balance), n in self._balances.items() if n == 1}
-        if len(balances) != len([n for n in self._balances.values() if n]):
+        if len(balances) != len(self._balances):
             return "an account has several balances, or one fewer than none"
         if sum(balances.values()):
             return f"the balances come to {sum(balances.values())}"
