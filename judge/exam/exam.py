@@ -67,7 +67,7 @@ class Outcome(NamedTuple):
 
 
 class Exam:
-    """Of ``count`` transfers; make one, :meth:`prepare` it, :meth:`sit` it."""
+    """Of ``count`` transfers; make one, :meth:`prepare` it, :meth:`sit` it, :meth:`close` it."""
 
     def __init__(self, kafka: str, dsn: str, env: str, count: int, seed: int) -> None:
         self._kafka, self._dsn = kafka, dsn
@@ -87,6 +87,10 @@ class Exam:
             if time.monotonic() > until:
                 raise Unavailable(f"{begun} of {len(VIEWS)} sinks have begun, and no more in {STALL_S:.0f} s")
             time.sleep(LOOK_S)  # no statement waits for a sink
+
+    def close(self) -> None:
+        """Have all of it dropped again, but for the topics."""
+        self._ask(lambda session: session.execute(f"DROP SCHEMA IF EXISTS {self._schema} CASCADE"))
 
     def statements(self) -> Iterator[str]:
         schema = self._schema

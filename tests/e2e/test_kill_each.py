@@ -62,6 +62,7 @@ def test_every_process_is_killed_in_turn_and_every_answer_is_exact(stack: Stack,
         sitting.join(timeout=150)
     if raised:
         raise raised[0]
+    exam.close()  # the stack is everybody's
     assert not running.is_alive() and not sitting.is_alive()
     subscribers = {"subscriber-storage", "subscriber-compute-default"}
     assert {"broker", "compute", "storage", "adapter-1", *subscribers} <= set(killed)

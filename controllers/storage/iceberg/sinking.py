@@ -104,8 +104,6 @@ class IcebergSinking:
                 keys.settle(found)
             keys.forget()
             self._keys = keys
-        if found is None and self.through is not None:
-            self._first = None  # the table is gone: it begins anew
         self.through = self.noted = found
         self._staged = found or 0
 
