@@ -77,30 +77,21 @@ class Maintainer:
         self.errors.pop(view_id, None)
         self.unwritable.pop(view_id, None)
 
-    def evaluate(
-        self, view_ids: Iterable[str], t1: DataTs, found: Callable[[Change], None] = lambda _: None
-    ) -> list[Change]:
-        """The changes of these views at ``t1``, readers after what they read; ``found`` is told each as soon as it is
-        there, on whichever thread.
+    def evaluate(self, view_ids: Iterable[str], t1: DataTs) -> list[Change]:
+        """The changes of these views at ``t1``, readers after what they read.
 
         Each change is put into the view's own relation at once (at ``t1``; nobody may read there before the log says
         so), for the views that read it.  Call :meth:`accept` when all are committed; if that fails, stop the process.
         """
         todo = [v for v in view_ids if v in self.views]
         done: dict[str, Change] = {}
-
-        def brought(view_id: str) -> Change:
-            change = self._put(self.views[view_id], self._one(view_id, sources, done, t1), t1)
-            found(change)
-            return change
-
         with Sources(self.spark) as sources:
             for level in levels({v: self.views[v].inputs.keys() for v in todo}):
                 self._advance_idle(level, done, t1)
                 by_spark = [v for v in level if self.views[v].gears.last != PROCESS]
                 here = [v for v in level if self.views[v].gears.last == PROCESS]
-                for change in self._run(by_spark, brought, here):
-                    done[change.view_id] = change
+                for change in self._run(by_spark, lambda v: self._one(v, sources, done, t1), here):
+                    done[change.view_id] = self._put(self.views[change.view_id], change, t1)
         return list(done.values())
 
     def evaluate_alone(self, view: View, t1: DataTs, errors: Mapping[str, TidemarkError]) -> Change:

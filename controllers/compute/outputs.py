@@ -1,15 +1,13 @@
 """What views put out, on its way to their topics.
 
 Promises: :meth:`Outputs.write` gives the runs of each view's rows, durable and bound by nobody yet; a view that is
-dropped meanwhile keeps nobody waiting.  Unbound rows are invisible, so any write may be tried again, and may begin
-before it is known that all of its tick goes well (:meth:`Outputs.begin`).  Any thread.
+dropped meanwhile keeps nobody waiting.  Unbound rows are invisible, so any write may be tried again.  Any thread.
 """
 
 from __future__ import annotations
 
 import itertools
 import logging
-import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 
@@ -26,31 +24,6 @@ log = logging.getLogger(__name__)
 
 WRITES_MAX = 8
 """Views written at once, so that all of them together stay below what may be pending (64 MiB)."""
-
-
-class Writes:
-    """The writes of one tick that have begun, by view."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._left = WRITES_MAX
-        self._writes: dict[str, Future[list[Run]]] = {}
-
-    def admit(self) -> bool:
-        """Whether one more may begin."""
-        with self._lock:
-            self._left -= 1
-            return self._left >= 0
-
-    def put(self, view_id: str, write: Future[list[Run]]) -> None:
-        self._writes[view_id] = write
-
-    def take(self, view_id: str) -> Future[list[Run]] | None:
-        """The view's write, which is the caller's to wait for, once; ``None`` where none has begun."""
-        return self._writes.pop(view_id, None)
-
-    def __contains__(self, view_id: str) -> bool:
-        return view_id in self._writes
 
 
 class Outputs:
@@ -73,24 +46,16 @@ class Outputs:
         """Of each view why its topic would lose rows, ``None`` where it would not."""
         return {view_id: asked.result() for view_id, asked in [(v, self._writer.check(v)) for v in view_ids]}
 
-    def begin(self, change: Change, columns: Columns, begun: Writes) -> None:
-        """Begin to write ``change``, of a view that puts out ``columns``, where it is small and one of the first of its
-        tick: brokers are at it while other views are still evaluated.  Raises what the writer does."""
-        if _is_small(change) and begun.admit():
-            begun.put(change.view_id, self._begin(change.view_id, columns, change.rows))
-
     def write(
-        self, changes: Sequence[Change], columns: Mapping[str, Columns], failed: Callable[[tuple[str, ...]], None],
-        begun: Writes | None = None,
-    ) -> dict[str, list[Run]]:  # fmt: skip
-        """Write all of ``changes``, of views that put out ``columns``, what has not ``begun`` anew; their runs by view,
-        of those that were not dropped meanwhile.  Raises what the writer does, once ``failed`` was told of whom."""
-        begun = begun or Writes()
-        small = sorted(filter(_is_small, changes), key=lambda c: c.view_id not in begun)
+        self, changes: Sequence[Change], columns: Mapping[str, Columns], failed: Callable[[tuple[str, ...]], None]
+    ) -> dict[str, list[Run]]:
+        """Write all of ``changes``, of views that put out ``columns``; their runs by view, of those that were not
+        dropped meanwhile.  Raises what the writer does, once ``failed`` was told of whom."""
+        small = [c for c in changes if c.rows.num_rows and c.rows.nbytes <= WRITE_BYTES_MAX]
         found: dict[str, list[Run]] = {}
         for start in range(0, len(small), WRITES_MAX):
             part = small[start : start + WRITES_MAX]
-            found |= self._write_together({c.view_id: c.rows for c in part}, columns, failed, begun)
+            found |= self._write_together({c.view_id: c.rows for c in part}, columns, failed)
         for change in changes:
             if change.rows.nbytes > WRITE_BYTES_MAX:
                 # A new view over much data: in pieces, one after the other, to fit into what may be pending.
@@ -99,19 +64,18 @@ class Outputs:
                     run
                     for at in range(0, change.rows.num_rows, rows)
                     for run in self._write_together(
-                        {view_id: change.rows.slice(at, rows)}, columns, failed, begun
+                        {view_id: change.rows.slice(at, rows)}, columns, failed
                     ).get(view_id, ())
                 ]  # fmt: skip
         return found
 
     def _write_together(
-        self, todo: dict[str, pa.Table], columns: Mapping[str, Columns], failed: Callable[[tuple[str, ...]], None],
-        begun: Writes,
-    ) -> dict[str, list[Run]]:  # fmt: skip
+        self, todo: dict[str, pa.Table], columns: Mapping[str, Columns], failed: Callable[[tuple[str, ...]], None]
+    ) -> dict[str, list[Run]]:
         found: dict[str, list[Run]] = {}
         for attempt in range(WRITE_TRIES_MAX):
             futures = {
-                view_id: begun.take(view_id) or self._begin(view_id, columns[view_id], rows)
+                view_id: self._writer.write(view_id, columns[view_id], rows, f"{self._life}-{next(self._numbers)}")
                 for view_id, rows in todo.items()
             }
             ended = {view_id: f for view_id, f in futures.items() if self._await_write(view_id, f)}
@@ -127,9 +91,6 @@ class Outputs:
             todo = {view_id: todo[view_id] for view_id in errors}
         return found
 
-    def _begin(self, view_id: str, columns: Columns, rows: pa.Table) -> Future[list[Run]]:
-        return self._writer.write(view_id, columns, rows, f"{self._life}-{next(self._numbers)}")
-
     def _await_write(self, view_id: str, written: Future) -> bool:
         """Wait until a write has ended, which takes a bounded time; ``False`` as soon as its view is dropped.
 
@@ -143,8 +104,3 @@ class Outputs:
                 return False
             wait([written, dropped], return_when=FIRST_COMPLETED)
         return True
-
-
-def _is_small(change: Change) -> bool:
-    """Whether there is something to write, and it is one write."""
-    return change.rows.num_rows > 0 and change.rows.nbytes <= WRITE_BYTES_MAX

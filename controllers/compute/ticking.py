@@ -34,7 +34,7 @@ from controllers.compute.handling import Handling
 from controllers.compute.inventory import Inventory
 from controllers.compute.maintainer import Maintainer
 from controllers.compute.operators.planned import Planned
-from controllers.compute.outputs import Outputs, Writes
+from controllers.compute.outputs import Outputs
 from controllers.compute.relation import Relation
 from controllers.compute.view import Change, View
 from controllers.compute.view_plans import ViewPlans
@@ -367,18 +367,13 @@ class Ticking:
             if error is not None:
                 errors[input_id] = decode_error(error)
         loaded = time.perf_counter()
-        begun = Writes()
-
-        def found(change: Change) -> None:
-            self._outputs.begin(change, views[change.view_id].relation.columns, begun)
-
-        changes = [*(_failed(v, errors[v]) for v in out), *self._maintainer.evaluate(todo, ts, found)]
+        changes = [*(_failed(v, errors[v]) for v in out), *self._maintainer.evaluate(todo, ts)]
         evaluated = time.perf_counter()
         changes = [
             c for c in changes
             if to_be_told(step, c.view_id, c.rows.num_rows > 0 or bool(c.sent.runs), c.error, c.view_id in errors)
         ]  # fmt: skip
-        runs = self._written(changes, {v: view.relation.columns for v, view in views.items()}, self._blame, begun)
+        runs = self._written(changes, {v: view.relation.columns for v, view in views.items()}, self._blame)
         written = time.perf_counter()
         there = self._inventory.catalog.objects
         changes = [c for c in changes if c.view_id in there]  # nobody reads what was dropped meanwhile
@@ -394,11 +389,10 @@ class Ticking:
                 relation.allow_compaction(horizon)
 
     def _written(
-        self, changes: Sequence[Change], columns: Mapping[str, Columns], failed: Callable[[tuple[str, ...]], None],
-        begun: Writes | None = None,
-    ) -> dict[str, list[Run]]:  # fmt: skip
+        self, changes: Sequence[Change], columns: Mapping[str, Columns], failed: Callable[[tuple[str, ...]], None]
+    ) -> dict[str, list[Run]]:
         """The runs of all that views put out, with those that tasks wrote already; as :meth:`Outputs.write`."""
-        written = self._outputs.write(changes, columns, failed, begun)
+        written = self._outputs.write(changes, columns, failed)
         for change in changes:
             if change.sent.runs:
                 written[change.view_id] = joined([*written.get(change.view_id, ()), *change.sent.runs])
