@@ -105,3 +105,17 @@ def fit(columns: Columns, table: pa.Table) -> pa.Table:
         arrays.append(values)
     arrays.append(table.column(DIFF).cast(pa.int64()))
     return pa.Table.from_arrays(arrays, schema=wanted)
+
+
+def whole_values(column: pa.ChunkedArray) -> list[object]:
+    """The values of ``column`` as Python has them, with whole numbers for dates and moments: days and microseconds
+    since 1970, as Avro carries them, whose range is wider than that of Python's own."""
+    return column.cast(_whole(column.type)).to_pylist()
+
+
+def _whole(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(kind):
+        return pa.int64()
+    if pa.types.is_date32(kind):
+        return pa.int32()
+    return pa.list_(_whole(kind.value_type)) if pa.types.is_list(kind) else kind

@@ -17,6 +17,7 @@ from math import isfinite
 
 import pyarrow as pa
 
+from collection.columns import whole_values
 from values.scalars import show_float4, show_float8
 from values.sql_type import SqlType
 from values.types import row_of
@@ -35,23 +36,10 @@ class RowWriter:
     def rows(self, columns: Sequence[pa.ChunkedArray]) -> list[bytes]:
         """One object a row; ``columns`` are those of the writer, one at least."""
         parts = [
-            [head + "null" if value is None else head + write(value) for value in _values(column)]
+            [head + "null" if value is None else head + write(value) for value in whole_values(column)]
             for head, write, column in zip(self._heads, self._writes, columns, strict=True)
         ]
         return [("".join(row) + "}").encode() for row in zip(*parts, strict=True)]
-
-
-def _values(column: pa.ChunkedArray) -> list[object]:
-    return column.cast(_plain(column.type)).to_pylist()
-
-
-def _plain(kind: pa.DataType) -> pa.DataType:
-    """With whole numbers for moments, whose range is wider than Python's."""
-    if pa.types.is_timestamp(kind):
-        return pa.int64()
-    if pa.types.is_date32(kind):
-        return pa.int32()
-    return pa.list_(_plain(kind.value_type)) if pa.types.is_list(kind) else kind
 
 
 def _writer(sql: SqlType) -> Write:

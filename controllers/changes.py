@@ -102,7 +102,7 @@ def consolidate(table: pa.Table, with_ts: bool = False) -> pa.Table:
         return pa.table({DIFF: pa.array([total] if total else [], pa.int64())})
     if table.num_rows <= FEW_ROWS:
         return _few_consolidated(table if order == table.column_names else table.select(order), keys)
-    grouped = grouped_by(canonical(table), keys, [(DIFF, "sum")])
+    grouped = grouped_by(table, keys, [(DIFF, "sum")])
     grouped = grouped.rename_columns([DIFF if n == f"{DIFF}_sum" else n for n in grouped.column_names])
     return grouped.select(order).filter(pc.not_equal(grouped.column(DIFF), 0))
 
@@ -128,8 +128,8 @@ def _few_consolidated(table: pa.Table, keys: Sequence[str]) -> pa.Table:
 
 
 def grouped_by(table: pa.Table, keys: Sequence[str], wanted: Sequence[tuple[object, str]]) -> pa.Table:
-    """Arrow's ``group_by`` and ``aggregate`` of keys of any type."""
-    table, nested = _numbered(table, keys)
+    """Arrow's ``group_by`` and ``aggregate`` of keys of any type, where equal values are one key."""
+    table, nested = _comparable(table, keys)
     grouped = table.group_by(list(keys), use_threads=False).aggregate(list(wanted))
     for name, values in nested.items():
         position = grouped.column_names.index(name)
@@ -137,8 +137,9 @@ def grouped_by(table: pa.Table, keys: Sequence[str], wanted: Sequence[tuple[obje
     return grouped
 
 
-def _numbered(table: pa.Table, names: Sequence[str]) -> tuple[pa.Table, dict[str, pa.ChunkedArray]]:
+def _comparable(table: pa.Table, names: Sequence[str]) -> tuple[pa.Table, dict[str, pa.ChunkedArray]]:
     """``table`` with numbers for the values of arrays and intervals, by which Arrow cannot group; and these values.
+    Floats, which Arrow groups by their bits, are canonical.
 
     A number is the place in the column of the first value that is equal to it.
     """
@@ -150,6 +151,8 @@ def _numbered(table: pa.Table, names: Sequence[str]) -> tuple[pa.Table, dict[str
             numbers = [first.setdefault(value, place) for place, value in enumerate(to_values(column))]
             table = table.set_column(table.column_names.index(name), name, pa.array(numbers, pa.int64()))
             nested[name] = column
+        elif pa.types.is_floating(column.type):
+            table = table.set_column(table.column_names.index(name), name, _canonical(column))
     return table, nested
 
 

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from collection.columns import whole_values
 from schemas.avro_bytes import FALSE, NULL, SOME, TRUE, double, items, long, number, single, sized, text
 from values.sql_type import SqlType
 from values.types import avro_type, carried
@@ -137,21 +138,12 @@ class AvroRows:
         for each, encode, column in zip(self._columns, self._encode, columns, strict=True):
             if column.null_count and not each.nullable:
                 raise Null(each.name)
-            values = column.cast(_plain(column.type)).to_pylist()
+            values = whole_values(column)
             if each.nullable:
                 parts.append([NULL if value is None else SOME + encode(value) for value in values])
             else:
                 parts.append(list(map(encode, values)))
         return list(map(b"".join, zip(*parts, strict=True)))
-
-
-def _plain(kind: pa.DataType) -> pa.DataType:
-    """With whole numbers for moments and dates, as Avro carries them."""
-    if pa.types.is_timestamp(kind):
-        return pa.int64()
-    if pa.types.is_date32(kind):
-        return pa.int32()
-    return pa.list_(_plain(kind.value_type)) if pa.types.is_list(kind) else kind
 
 
 def _encoder(sql: SqlType) -> Encode:

@@ -121,9 +121,7 @@ class CollectionContents:
     def _changes(self, pieces: Sequence[pa.Table]) -> Iterator[Change]:
         if not pieces:
             return
-        table = pa.concat_tables(pieces).select([*dict.fromkeys(self._names), TS, DIFF])
-        if not only_insertions(table):
-            table = consolidate(table, with_ts=True)
+        table = self._together(pieces)
         for start in range(0, table.num_rows, SLICE_ROWS):
             part = table.slice(start, SLICE_ROWS)
             rows = self._form.rows([part.column(name) for name in self._names])
@@ -132,6 +130,11 @@ class CollectionContents:
                 keys = self._key_bytes([part.column(name) for name in self._keys])
             stamps, diffs = part.column(TS).to_pylist(), part.column(DIFF).to_pylist()
             yield from map(Change, stamps, keys, rows, diffs)
+
+    def _together(self, pieces: Sequence[pa.Table]) -> pa.Table:
+        """All changes of ``pieces``, one at least, in what is written; equal ones of one timestamp as one."""
+        table = pa.concat_tables(pieces).select([*dict.fromkeys(self._names), TS, DIFF])
+        return table if only_insertions(table) else consolidate(table, with_ts=True)
 
     def _key_bytes(self, columns: Sequence[pa.ChunkedArray]) -> list[bytes]:
         try:

@@ -24,6 +24,23 @@ def run(story) -> None:
     asyncio.run(asyncio.wait_for(story(World()), 60))
 
 
+def merged_beside(there: str, other: str, tries: int, left: list[tuple[int, int]]):
+    """Key 1 merged where ``there`` made the rows and ``other`` is committed just before: in so many tries, with the
+    rows that are left."""
+
+    async def story(world: World):
+        async with world.adapter("a") as a, world.adapter("b") as b:
+            await a.sql(TABLE)
+            await a.sql(there)
+            parts = parts_of(a)
+            before_commit(a, lambda: b.sql(other))
+            assert await a.sql(merge(1)) == "MERGE 1"
+            assert len(parts) == tries
+            assert await a.sql("select * from t order by k") == left
+
+    return story
+
+
 @pytest.mark.parametrize(
     ("other", "tries", "left"),
     [
@@ -36,17 +53,7 @@ def run(story) -> None:
     ],
 )
 def test_a_row_that_is_there_is_merged_anew_where_its_own_key_was_written_alone(other, tries, left):
-    async def story(world: World):
-        async with world.adapter("a") as a, world.adapter("b") as b:
-            await a.sql(TABLE)
-            await a.sql("insert into t values (1, 10), (9, 1)")
-            parts = parts_of(a)
-            before_commit(a, lambda: b.sql(other))
-            assert await a.sql(merge(1)) == "MERGE 1"
-            assert len(parts) == tries
-            assert await a.sql("select * from t order by k") == left
-
-    run(story)
+    run(merged_beside("insert into t values (1, 10), (9, 1)", other, tries, left))
 
 
 @pytest.mark.parametrize(
@@ -59,17 +66,7 @@ def test_a_row_that_is_there_is_merged_anew_where_its_own_key_was_written_alone(
     ],
 )
 def test_a_key_that_no_row_had_is_no_phantom(other, tries, left):
-    async def story(world: World):
-        async with world.adapter("a") as a, world.adapter("b") as b:
-            await a.sql(TABLE)
-            await a.sql("insert into t values (9, 1)")
-            parts = parts_of(a)
-            before_commit(a, lambda: b.sql(other))
-            assert await a.sql(merge(1)) == "MERGE 1"
-            assert len(parts) == tries
-            assert await a.sql("select * from t order by k") == left
-
-    run(story)
+    run(merged_beside("insert into t values (9, 1)", other, tries, left))
 
 
 @on_a_loop

@@ -16,7 +16,7 @@ from catalog_log.log import CatalogLog
 from catalog_log.objects import Connection, Sink
 from tests.rest_catalog import Catalog
 from tests.storage.test_iceberg_table import through, versions
-from tests.storage.test_sinks_kafka import TABLE, change, process, status, written
+from tests.storage.test_sinks_kafka import TABLE, change, drawn_changes, process, status, written
 from tests.storage.test_storage_controller import World, eventually
 
 pytestmark = pytest.mark.integration
@@ -98,16 +98,7 @@ def test_killed_again_and_again_each_snapshot_is_right(world: World, catalog: Ca
 
     def write(count: int) -> None:
         for _ in range(count):
-            changes = []
-            for number in draw.sample(range(20), 3):
-                before, after = there.pop(number, None), draw.choice(["x", "y", "z", None])
-                if before == after:
-                    there.update({} if before is None else {number: before})
-                    continue
-                changes += [] if before is None else [(number, before, -1)]
-                if after is not None:
-                    there[number] = after
-                    changes.append((number, after, 1))
+            changes = drawn_changes(draw, there)
             if changes:
                 diffs: Counter = Counter()
                 for number, name, diff in changes:

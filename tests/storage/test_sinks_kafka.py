@@ -338,6 +338,21 @@ def process(world: World) -> subprocess.Popen:
     return child
 
 
+def drawn_changes(draw: random.Random, there: dict[int, str]) -> list[tuple[int, str, int]]:
+    """Of three of twenty keys another name, or none; ``there`` are the rows, which are so afterwards."""
+    changes = []
+    for number in draw.sample(range(20), 3):
+        before, after = there.pop(number, None), draw.choice(["x", "y", "z", None])
+        if before == after:
+            there.update({} if before is None else {number: before})
+            continue
+        changes += [] if before is None else [(number, before, -1)]
+        if after is not None:
+            there[number] = after
+            changes.append((number, after, 1))
+    return changes
+
+
 @pytest.mark.long
 def test_killed_again_and_again_each_change_is_there_once(world: World) -> None:
     draw = random.Random(7)
@@ -347,16 +362,7 @@ def test_killed_again_and_again_each_change_is_there_once(world: World) -> None:
 
     def write(count: int) -> int:
         for _ in range(count):
-            changes = []
-            for number in draw.sample(range(20), 3):
-                before, after = there.pop(number, None), draw.choice(["x", "y", "z", None])
-                if before == after:
-                    there.update({} if before is None else {number: before})
-                    continue
-                changes += [] if before is None else [(number, before, -1)]
-                if after is not None:
-                    there[number] = after
-                    changes.append((number, after, 1))
+            changes = drawn_changes(draw, there)
             last = change(world, *changes) if changes else 0
         return last
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from collection.columns import DIFF, sql_type
-from controllers.changes import TS, consolidate, only_insertions
+from controllers.changes import TS, only_insertions
 from controllers.storage.iceberg.columns import Columns
 from controllers.storage.iceberg.sinking import Batch
 from controllers.storage.sink_contents import CollectionContents
@@ -71,8 +71,6 @@ class TableContents(CollectionContents):
         """All of them as one, where there are any."""
         if not pieces:
             return
-        table = pa.concat_tables(pieces).select([*self._names, TS, DIFF])
-        if not only_insertions(table):
-            table = consolidate(table, with_ts=True)
+        table = self._together(pieces)
         if table.num_rows:
             yield table
