@@ -29,6 +29,8 @@ TRY_AGAIN = 75
 """Exit code of a process that somebody did not answer in time, or that does not know the answer; EX_TEMPFAIL of
 sysexits.h."""
 
+STOP_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT})
+
 STOP_TIMEOUT_S = 20.0
 """From the order to stop to the end of the process, at the latest: twice the grace that a supervisor gives.  Anything
 may be killed at any time here, so a process that cannot end (a library that waits for a broker that is away) is ended,
@@ -142,8 +144,9 @@ def stop_event() -> threading.Event:
         stopped.set()
 
     threading.Thread(target=obey, name="stop", daemon=True).start()
-    for signum in (signal.SIGTERM, signal.SIGINT):
+    for signum in STOP_SIGNALS:
         signal.signal(signum, lambda *_: orders.put(None))
+    _hear_signals(lambda: orders.put(None))
     if os.environ.get("TIDEMARK_PARENT_PIPE") == "1":
 
         def watch() -> None:
@@ -156,6 +159,24 @@ def stop_event() -> threading.Event:
 
         threading.Thread(target=watch, name="parent-pipe", daemon=True).start()
     return stopped
+
+
+def _hear_signals(stop: Callable[[], None]) -> None:
+    """Call ``stop`` for a signal also where the main thread, which alone runs Python's handlers, does not look.
+
+    One that comes between its last look and the call in which it then waits for ever is noticed by nobody else; so is
+    one that the system hands to another thread.  C's handler writes the number at once, whichever thread it is in.
+    """
+    heard, told = os.pipe()
+    os.set_blocking(told, False)  # as set_wakeup_fd wants it: a handler must not wait
+    signal.set_wakeup_fd(told, warn_on_full_buffer=False)
+
+    def listen() -> None:
+        while True:
+            if STOP_SIGNALS & set(os.read(heard, 64)):
+                stop()
+
+    threading.Thread(target=listen, name="signals", daemon=True).start()
 
 
 def _tell_where(passed_s: float) -> None:

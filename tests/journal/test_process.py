@@ -39,6 +39,26 @@ def test_a_process_that_cannot_end_is_ended_and_says_where_it_stood(signum: int)
     assert b"waits_for_what_never_comes" in said
 
 
+UNSEEN = """
+import signal, threading
+from journal import process
+stopped = process.stop_event()
+elsewhere = threading.Thread(target=threading.Event().wait, daemon=True)
+elsewhere.start()
+# Once the main thread waits, another one has the signal: what also befalls one that comes just before the waiting.
+threading.Timer(0.2, lambda: signal.pthread_kill(elsewhere.ident, signal.SIG{name})).start()
+process.announce_ready()
+stopped.wait()
+process.leave(3)
+"""
+
+
+@pytest.mark.parametrize("name", ["TERM", "INT"])
+def test_a_signal_that_the_main_thread_does_not_see_stops_the_process(name: str) -> None:
+    done = subprocess.run([sys.executable, "-c", UNSEEN.format(name=name)], capture_output=True, timeout=20)
+    assert done.returncode == 3, done.stderr.decode()
+
+
 def said_at_the_end_of(script: str) -> bytes:
     """Of one that is ready, and ends itself after that."""
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
