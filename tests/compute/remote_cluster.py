@@ -60,6 +60,8 @@ LATE = COUNT // 2 * 95 // 100
 MASTER_ANEW = "start the master anew"
 """Said to whoever started this, who can."""
 
+MASTER_STAYS = "let it be"
+
 NOTICED_S = 90.0
 """Workers look for their master anew for some seconds."""
 
@@ -67,8 +69,9 @@ WRITTEN_S = 60.0
 """For a task's rows to be on the topic, which takes two seconds."""
 
 
-def main(master: str, directory: str, shared: str, bootstrap: str, env: str, without: str) -> None:
-    """``without``: a program of the workers, their Python with nothing of what is sent to it."""
+def main(master: str, directory: str, shared: str, bootstrap: str, env: str, without: str, then: str) -> None:
+    """``without``: a program of the workers, their Python with nothing of what is sent to it; ``then``: what comes of
+    the master in the end, ``MASTER_ANEW`` or ``MASTER_STAYS``."""
     names = TopicNames(env)
     create_environment(bootstrap, names, 1)
     writer = CollectionWriter(bootstrap, names)
@@ -180,7 +183,14 @@ def main(master: str, directory: str, shared: str, bootstrap: str, env: str, wit
     maintainer.close()
     served.close()
 
-    # A master that was started anew has its workers end the executors of those that it does not know.
+    if then == MASTER_ANEW:
+        loses_its_executors(spark)
+    stop_session(spark)
+    print("done", flush=True)
+
+
+def loses_its_executors(spark: SparkSession) -> None:
+    """A master that was started anew has its workers end the executors of those that it does not know."""
     heartbeat_module.BEAT_S, heartbeat_module.ALONE_S_MAX = 0.5, 3.0
     dead: queue.Queue = queue.Queue()
     heart = Heartbeat(watched(spark), dead.put, end=print)
@@ -189,8 +199,6 @@ def main(master: str, directory: str, shared: str, bootstrap: str, env: str, wit
     heart.close()
     assert isinstance(error, SparkEnded), error
     print(f"{error.message}: {error.detail}", flush=True)
-    stop_session(spark)
-    print("done", flush=True)
 
 
 def failing(spark: SparkSession, python: str) -> Exception:

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from controllers.compute.travelling import PLACE, PYTHON
-from tests.compute.remote_cluster import MASTER_ANEW
+from tests.compute.remote_cluster import MASTER_ANEW, MASTER_STAYS
 from tests.compute.standalone_spark import ROOT, StandaloneSpark, no_mounts
 
 HEAP = "520m"
@@ -29,9 +29,9 @@ PYTHONPATH=$(echo "$PYTHONPATH" | sed s/{PLACE}//g) exec {PYTHON} "$@"
 
 @pytest.mark.spark
 @pytest.mark.integration
-@pytest.mark.long
 @pytest.mark.timeout(480)
-def test_workers_with_an_empty_python_read_write_and_lose_an_executor(broker, env_name, tmp_path):
+@pytest.mark.parametrize("then", [MASTER_STAYS, pytest.param(MASTER_ANEW, marks=pytest.mark.long)])
+def test_workers_with_an_empty_python_read_write_and_lose_an_executor(broker, env_name, tmp_path, then):
     if reason := no_mounts():
         pytest.skip(reason)
     driver, shared = tmp_path / "driver", tmp_path / "shared"
@@ -44,7 +44,7 @@ def test_workers_with_an_empty_python_read_write_and_lose_an_executor(broker, en
         environment |= {"TIDEMARK_SPARK_MEMORY": HEAP, "SPARK_LOCAL_IP": "127.0.0.1"}
         with subprocess.Popen(
             [sys.executable, "-c", CODE, str(ROOT), spark.url, str(driver), str(shared), broker, env_name,
-             "python-without"],
+             "python-without", then],
             env=environment, cwd=driver, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             text=True,
         ) as program:
