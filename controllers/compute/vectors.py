@@ -55,7 +55,7 @@ class Compiled:
     def run(self, tables: Tables) -> pa.Table:
         """Columns ``c0``… and ``__diff``, not consolidated.  Raises ``NotHere`` (an overflow, say)."""
         try:
-            table = self._rows(_Run(tables))
+            table = self._rows(Run(tables))
         except pa.ArrowException as error:
             raise NotHere(str(error)) from error
         return table.rename_columns([*(f"c{i}" for i in range(len(self.types))), DIFF])
@@ -65,34 +65,37 @@ class Compiled:
 def compile_summand(plan: r.Relation) -> Compiled:
     """The summand ``plan`` over tables in the physical shape (columns by position, then ``__diff``).  Raises
     ``NotHere``, 54001 for what is too deep."""
-    rows = _Rows().of(plan)
+    rows = RowsOf().of(plan)
     return Compiled(tuple(kind.type for kind in plan.columns[:-1]), rows)
 
 
-class _Run(dict):
-    """The tables of one run, and what parts of the summand gave that stand in it several times."""
+class Run(dict):
+    """The tables of one run, and what parts of the plan gave that stand in it several times."""
 
     def __init__(self, tables: Tables) -> None:
         super().__init__(tables)
         self.made: dict[int, pa.Table] = {}
 
 
-class _Rows:
-    """What gives the rows of a relation: one that stands in a summand several times is made once a run."""
+class RowsOf:
+    """What gives the rows of a relation: one that stands in a plan several times is made once a run.  ``RULES`` are
+    methods by the kind of node."""
+
+    RULES: Mapping[type[r.Relation], Callable[[RowsOf, r.Relation], Rows]]
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[r.Relation, Rows]] = {}
 
     def of(self, node: r.Relation) -> Rows:
         if id(node) not in self._known:
-            rule = _RULES.get(type(node))
+            rule = self.RULES.get(type(node))
             if rule is None:
                 raise NotHere(type(node).__name__.lower())
             self._known[id(node)] = node, self._once(rule(self, node), len(self._known))
         return self._known[id(node)][1]
 
     def _once(self, rows: Rows, number: int) -> Rows:
-        def made(run: _Run) -> pa.Table:
+        def made(run: Run) -> pa.Table:
             if number not in run.made:
                 run.made[number] = rows(run)
             return run.made[number]
@@ -109,7 +112,7 @@ class _Rows:
 
         def rows(tables: Tables) -> pa.Table:
             frame = Frame(below(tables))
-            return _table([each.column(frame) for each in outputs])
+            return table_of([each.column(frame) for each in outputs])
 
         return rows
 
@@ -121,7 +124,7 @@ class _Rows:
         if node.kind != "union" or not node.all:
             raise NotHere(f"{node.kind} of rows")
         left, right = self.of(node.left), self.of(node.right)
-        return lambda tables: pa.concat_tables([_table(side(tables).columns) for side in (left, right)])
+        return lambda tables: pa.concat_tables([table_of(side(tables).columns) for side in (left, right)])
 
     def _join(self, node: r.Join) -> Rows:
         """An inner equi-join; what else its condition says is a filter over the pairs."""
@@ -152,8 +155,9 @@ class _Rows:
         return rows
 
 
-_RULES: dict[type[r.Relation], Callable[[_Rows, r.Relation], Rows]] = {
-    r.Get: _Rows._get, r.Project: _Rows._project, r.Filter: _Rows._filter, r.Join: _Rows._join, r.SetOp: _Rows._set,
+RowsOf.RULES = {
+    r.Get: RowsOf._get, r.Project: RowsOf._project, r.Filter: RowsOf._filter, r.Join: RowsOf._join,
+    r.SetOp: RowsOf._set,
 }  # fmt: skip
 
 
@@ -191,7 +195,8 @@ def _check_pairs(a: pa.Table, b: pa.Table, keys: Sequence[tuple[str, str]]) -> N
         raise NotHere(f"a join of more than {PAIRS_MAX} pairs")
 
 
-def _table(arrays: Sequence[pa.ChunkedArray]) -> pa.Table:
+def table_of(arrays: Sequence[pa.ChunkedArray]) -> pa.Table:
+    """Of columns by position."""
     return pa.Table.from_arrays(list(arrays), names=[f"v{i}" for i in range(len(arrays))])
 
 
@@ -227,7 +232,7 @@ def partial_groups(
         names.append(f"{name}_count")
         if argument in summed:
             position = table.column_names.index(name)
-            table = table.set_column(position, name, _summable(table.column(name), types[keys + argument]))
+            table = table.set_column(position, name, summable(table.column(name), types[keys + argument]))
             wanted.append((name, "sum"))
             names.append(f"{name}_sum")
     try:
@@ -301,7 +306,7 @@ def _check_summed(sql_type: SqlType) -> None:
         raise NotHere(f"a sum of {sql_type}")
 
 
-def _summable(column: pa.ChunkedArray, sql_type: SqlType) -> pa.ChunkedArray:
+def summable(column: pa.ChunkedArray, sql_type: SqlType) -> pa.ChunkedArray:
     """``column`` as a type in which its sum cannot overflow.  Arrow's own sum would wrap around silently."""
     _check_summed(sql_type)
     if sql_type.name in INT_BITS:

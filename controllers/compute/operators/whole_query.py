@@ -6,17 +6,24 @@ found out once, and what took too much in process is not tried there for a while
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 import pyarrow as pa
 
 from collection.columns import DIFF
 from controllers.changes import as_schema, canonical, change_schema
+from controllers.compute.expressions import NotHere
 from controllers.compute.operators.given import Engines
 from controllers.compute.operators.left import Left, Rest
 from controllers.compute.operators.lowered import Lowered
 from controllers.compute.operators.small import Small, Told
+from controllers.compute.windows import Whole, compile_query
+from journal.errors import InvalidUsage
 from values.types import SqlType
+
+log = logging.getLogger(__name__)
 
 
 class WholeQuery:
@@ -28,6 +35,7 @@ class WholeQuery:
         self.types = types
         self.schema = change_schema(types)
         """Columns by position, then ``__diff``."""
+        self._lowered = lowered
         self._told = lowered.told
         self._rest = Rest()
 
@@ -50,8 +58,34 @@ class WholeQuery:
 
     def rows(self, small: Small, engines: Engines, tables: Mapping[str, pa.Table], diff: int) -> pa.Table:
         """What the query gives of ``tables``, each row ``diff`` times."""
-        rows = canonical(engines.in_process(small, self.types, tables))
+        rows = self._by_kernels(tables)
+        if rows is None:
+            rows = canonical(engines.in_process(small, self.types, tables))
         return as_schema(rows.append_column(DIFF, pa.repeat(pa.scalar(diff, pa.int64()), rows.num_rows)), self.schema)
+
+    def _by_kernels(self, tables: Mapping[str, pa.Table]) -> pa.Table | None:
+        """Its rows without an engine; ``None`` where that is one's."""
+        if isinstance(self._kernels, str):
+            return None
+        try:
+            return self._kernels.run(tables)
+        except NotHere as why:
+            log.debug("a query is left to an engine", extra={"why": str(why)})
+            return None
+
+    @cached_property
+    def _kernels(self) -> Whole | str:
+        """As kernels, or what they do not know."""
+        query = self._lowered.query
+        if isinstance(query, str):
+            return query
+        try:
+            found = compile_query(query)
+        except NotHere as why:
+            return str(why)
+        except InvalidUsage as error:
+            return error.message
+        return found if list(found.types) == list(self.types) else "its columns are carried as other types"
 
     def over(self) -> None:
         """It was answered in process."""
