@@ -146,13 +146,21 @@ class CollectionWriter:
     """Writes rows of any collection of one environment.  All methods may be called from any thread."""
 
     def __init__(
-        self, bootstrap: str, names: TopicNames, keeper: Keeper | None = None, partitions: int = PARTITIONS
-    ) -> None:
+        self, bootstrap: str, names: TopicNames, keeper: Keeper | None = None, partitions: int = PARTITIONS,
+        lanes: int = 1,
+    ) -> None:  # fmt: skip
         """``keeper`` is who makes topics, where this process removes some too: of one keeper the last order wins.
-        Otherwise they are made with ``partitions``."""
+        Otherwise they are made with ``partitions``.
+
+        ``lanes`` are connections to each broker, between which topics are shared out: what comes by one connection a
+        broker takes in turn, a flush each, and what comes by several at the same time.
+        """
+        assert lanes > 0
         self._names = names
         self._lock = threading.Lock()
-        self._polled = _Polled(_make_producer(bootstrap))
+        self._lanes = [_Polled(_make_producer(bootstrap)) for _ in range(lanes)]
+        self._lane_of: dict[str, int] = {}
+        """By topic: a short name for each that is written, as in :attr:`_ordered`."""
         self._checks = TopicChecks(bootstrap, names)
         self._keeper = keeper or TopicKeeper(bootstrap, names, partitions)
         self._ordered: set[str] = set()
@@ -237,15 +245,19 @@ class CollectionWriter:
         self._watch.stop()
         for write in list(self._pending.values()):
             self._finish(write, Unavailable("the writer was closed before the rows were written"))
-        self._polled.let_go()
-        self._polled.join(WATCHDOG_S)  # it ends when its poll does, by a clock that may have been set
+        for each in self._lanes:
+            each.let_go()
+        for each in self._lanes:
+            each.join(WATCHDOG_S)  # it ends when its poll does, by a clock that may have been set
         for unfollow in self._suspected.values():
             unfollow()
         self._keeper.close(WATCHDOG_S)  # a request under way may be answered long after
 
     def _send(self, write: _Write) -> TidemarkError | None:
         """Hand all records of ``write`` to the present producer (lock held)."""
-        producer = self._polled.producer
+        # The next topic's lane is the next one: of those that are written together each has as many.
+        lane = self._lane_of.setdefault(write.topic, len(self._lane_of) % len(self._lanes))
+        producer = self._lanes[lane].producer
         assert producer is not None, "nobody lets go of the present one"
         generation = write.generation = self._generation
         write.landed = {}
@@ -338,7 +350,7 @@ class CollectionWriter:
         with self._lock:
             if self._closed.is_set():
                 return
-            old, self._polled = self._polled, _Polled(_make_producer(bootstrap))
+            old, self._lanes = self._lanes, [_Polled(_make_producer(bootstrap)) for _ in self._lanes]
             self._generation += 1
             for write in self._pending.values():
                 if now >= write.renew_at:
@@ -348,7 +360,8 @@ class CollectionWriter:
                 if failed:
                     failures.append((write, failed))
             pending = len(self._pending)
-        old.let_go()
+        for each in old:
+            each.let_go()
         for write, failed in failures:
             self._finish(write, failed)
         log.warning("no answer from kafka, writing with a fresh producer", extra={"writes": pending})

@@ -80,6 +80,11 @@ log = logging.getLogger(__name__)
 WINDOW_MS = 300_000
 """How far back reads may go in what merging and compaction forget: the oracle's own window."""
 
+LANES = 4
+"""Connections by which a tick's outputs go, so that a broker flushes several at once (``num.io.threads`` of ours).
+Eight records to eight topics, in turns on a busy machine: 8.1 ms by one, 6.2 by two, 5.6 by four (p90 69, 33 and 23),
+for the same time of a processor."""
+
 CHECKPOINT_EVERY = 20_000
 """Records of the views' journal between checkpoints, as the storage controller has it for the oracle's."""
 
@@ -115,7 +120,7 @@ class ComputeController:
         self._catalog = CatalogLog.open(bootstrap, names, writer_id)
         self._oracle = Oracle.open(bootstrap, names, writer_id, self._catalog.upper)
         self._views = ViewsLog.open(bootstrap, names, writer_id)
-        self._writer = CollectionWriter(bootstrap, names, partitions=partitions)
+        self._writer = CollectionWriter(bootstrap, names, partitions=partitions, lanes=LANES)
         self._attempts = (f"{self._incarnation}-s{n}" for n in itertools.count(1))
         self._at_work = open_at_work(bootstrap, names, compute(cluster), self._incarnation)
         self._scratch = spark.scratch

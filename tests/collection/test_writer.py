@@ -80,3 +80,48 @@ def test_batches_are_told_where_each_of_them_landed(shuffling) -> None:
     assert [broker.log[offset] for offset in places] == [each.value for each in batches]
     assert sum(run.rows for run in runs) == sum(each.rows for each in batches)
     assert broker.keys[0] and len(set(broker.keys)) == 1, "in one partition, or each would be a move"
+
+
+class Counting:
+    """Answers at once, where a record is polled for."""
+
+    def __init__(self) -> None:
+        self.topics: list[str] = []
+        self._told: list = []
+
+    def produce(self, topic, value, key, on_delivery) -> None:
+        self.topics.append(topic)
+        self._told.append(on_delivery)
+
+    def poll(self, _timeout_s: float) -> None:
+        told, self._told = self._told, []
+        for each in told:
+            each(None, SimpleNamespace(partition=lambda: 0, offset=lambda: 0))
+
+    def purge(self, blocking: bool) -> None:
+        pass
+
+
+def test_topics_are_shared_out_among_lanes_and_each_stays_in_its_own() -> None:
+    """A broker flushes what comes by one connection one after the other: eight views were eight flushes in a row."""
+    made: list[Counting] = []
+
+    def make(_bootstrap: str) -> Counting:
+        made.append(Counting())
+        return made[-1]
+
+    with (
+        mock.patch.object(writer, "_make_producer", make),
+        mock.patch.object(writer, "TopicChecks", lambda *_: SimpleNamespace(good=lambda _topic: True)),
+        mock.patch.object(writer, "leaders_of", lambda _bootstrap: SimpleNamespace()),
+    ):
+        rows = CollectionWriter("nowhere:1", TopicNames("env"), lanes=4)
+        try:
+            for number in range(3):
+                asked = [rows.write_batches(f"u{n}", [EncodedBatch(b"x", 1)], f"a{number}-{n}") for n in range(8)]
+                assert [len(each.result(10)) for each in asked] == [1] * 8
+        finally:
+            rows.close()
+    assert len(made) == 4
+    assert sorted(len(set(each.topics)) for each in made) == [2, 2, 2, 2]
+    assert sum(len(set(each.topics)) for each in made) == len({topic for each in made for topic in each.topics}) == 8
