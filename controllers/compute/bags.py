@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from heapq import nlargest, nsmallest
 
 NEAR = 64
@@ -62,15 +62,19 @@ class Bag:
             elif before and not after:
                 went.append(value)
         weight = self.weight + sum(map(_weight, came)) - sum(map(_weight, went))
-        made = replace(self, _changes=net, different=self.different + len(came) - len(went), weight=weight)
-        if not came and not went:
+        made = self._with(net, self.different + len(came) - len(went), weight, self._lowest, self._highest)
+        if not (came or went) or not (self.low or self.high):
             return made
         was_all = self.different
-        return replace(
-            made,
-            _lowest=self._nearest(made, self._lowest, was_all, came, went, False) if self.low else (),
-            _highest=self._nearest(made, self._highest, was_all, came, went, True) if self.high else (),
-        )
+        lowest = self._nearest(made, self._lowest, was_all, came, went, False) if self.low else ()
+        highest = self._nearest(made, self._highest, was_all, came, went, True) if self.high else ()
+        return self._with(net, made.different, weight, lowest, highest)
+
+    def _with(
+        self, changes: Mapping[object, int], different: int, weight: int, lowest: tuple, highest: tuple
+    ) -> Bag:  # fmt: skip
+        # Not by ``replace``, which takes four times as long, in each group that a change touches.
+        return Bag(self.low, self.high, self._counts, changes, different, weight, lowest, highest)
 
     @staticmethod
     def _nearest(made: Bag, near: tuple, was_all: int, came: list, went: list, high: bool) -> tuple:
@@ -109,7 +113,7 @@ class Bag:
                 self._counts[value] = after
             else:
                 self._counts.pop(value, None)
-        return replace(self, _changes={})
+        return self._with({}, self.different, self.weight, self._lowest, self._highest)
 
 
 def _weight(value: object) -> int:

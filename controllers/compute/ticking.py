@@ -361,7 +361,12 @@ class Ticking:
         inputs = [pair for v in todo if v in views for pair in views[v].inputs.items()]
         outside = {relation: i for i, relation in inputs if i not in views and i not in out}
         errors = self._maintainer.errors
-        self._maintainer.run_pool(sorted(outside, key=outside.get), lambda relation: self._load(relation, ts, errors))
+        # What has nothing new is there at once: handed to a thread it would take as long as what is read.
+        idle = [r for r, i in outside.items() if r.upper and not frontiers.changed_since(i, r.upper)]
+        for relation in idle:
+            self._load(relation, ts, errors)
+        read = sorted(outside.keys() - idle, key=outside.get)
+        self._maintainer.run_pool(read, lambda relation: self._load(relation, ts, errors))
         for input_id in set(outside.values()):
             error = frontiers.views.view(input_id).error
             if error is not None:

@@ -78,6 +78,9 @@ class _Numbering(RowsOf):
         return lambda tables: tables[node.item_id].select(list(node.names))
 
     def _window(self, node: r.Window) -> Rows:
+        if len({(e.partition, e.order) for e in node.calls if e.function.name == "row_number"}) > 1:
+            # Of equal rows, which has which of the one numbers and which of the others, an engine alone decides.
+            raise NotHere("row_number() in several orders")
         below, compiler = self.of(node.input), Compiler()
         numbers = [_numbers(each, compiler) for each in node.calls]
 
