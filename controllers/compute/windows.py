@@ -5,8 +5,9 @@ decided form (:mod:`lower.duckdb.decided`) over the same tables, as a multiset, 
 engine is asked.  The accepted language is that of :mod:`controllers.compute.vectors`, with ``row_number()``, ``rank()``
 and ``dense_rank()`` over partitions, and groups of what counts, adds and compares.
 
-Why: of the keys that a tick touches some hundred rows are numbered, which DuckDB takes 4 ms of a processor for, most of
-them to plan it, and this a half (``docs/performance.md``).  What no window is in is kept by its changes (:mod:`controllers.compute.strategy`), and not asked here.
+Why: of the keys that a tick touches some hundred rows are numbered, for which DuckDB takes 4 ms of a processor, most of
+them to plan it: more than all of that view's tick takes here (``docs/performance.md``).  What no window is in is kept
+by its changes (:mod:`controllers.compute.strategy`), and not asked here.
 """
 
 from __future__ import annotations

@@ -44,8 +44,8 @@ SHAPES = (
     "select t.f, u.d from t full join u on t.k = u.k",
     "select k, s from (select k, s, row_number() over (partition by k order by x desc, s) as n from t) q where n <= 2",
     "select distinct on (k) k, x, s, f from t order by k, x desc nulls last, s, f",
-    "select k, max(p) as n, min(s) as s from (select k, s, row_number() over (partition by k order by x desc, s, n) "
-    "p from t) q group by k",
+    "select k, max(p) as n, min(v) as v from (select k, v, row_number() over (partition by k order by d desc, v) as p "
+    "from u) q group by k",
     "select k, rank() over (partition by k order by s desc nulls last, n) as r, "
     "dense_rank() over (partition by s order by ts nulls first, x desc) as d from t",
     "select k, x, lag(x) over (partition by k order by ts, x), rank() over (order by f) from t",
