@@ -50,6 +50,11 @@ _ORDER, _SELLER, _ITEM, _BUYER, _AMOUNT = range(1, 6)
 """What is drawn."""
 
 
+def fixed(generator: Generator) -> int | None:
+    """How many events a relation has that is there from the start."""
+    return FIXED.get(generator.table)
+
+
 def timed(generator: Generator) -> int:
     """How many events end before times do."""
     return (LATEST_US - generator.option(BASE_TIME)) // generator.option(INTERVAL) - _BIDS_MAX + 1

@@ -14,8 +14,8 @@ from catalog_log.objects import Column, Generator
 from collection.generators.core import batch_of, blobs, changes_of
 from collection.generators.mixed import drawn
 
-KEYS, PARTITIONS, VALUE_SIZE, SEED, OFFSET, UPSERT = (
-    "keys", "partitions", "value size", "seed", "include offset", "upsert"
+KEYS, PARTITIONS, VALUE_SIZE, SEED, OFFSET, UPSERT, ROUNDS = (
+    "keys", "partitions", "value size", "seed", "include offset", "upsert", "snapshot rounds"
 )  # fmt: skip
 
 COLUMNS = (Column("key", "int8", False), Column("partition", "int8", False), Column("value", "bytea", False))
@@ -23,6 +23,11 @@ OFFSET_COLUMN = Column("offset", "int8", False)
 
 _VALUES = 1
 """What is drawn."""
+
+
+def snapshot(generator: Generator) -> int:
+    """How many events write each key so often as it is to be written at first."""
+    return generator.option(ROUNDS) * generator.option(KEYS)
 
 
 class KeyValue:

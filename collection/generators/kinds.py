@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from catalog_log.objects import Column, Generator
 from catalog_log.objects.generator import EVENTS_MAX
@@ -13,13 +13,15 @@ from collection.generators.core import Core
 from collection.generators.counter import Counter
 from collection.generators.key_value import KeyValue
 from collection.generators.nexmark import Nexmark
+from collection.generators.tpch import tables as tpch
+from collection.generators.tpch.generator import Tpch
 
 SECOND_US = 1_000_000
 
 BASE_TIME_US = 1_436_918_400 * SECOND_US
 """2015-07-15 00:00:00 UTC: where Beam's events begin, and so those of every run of it."""
 
-NUMBER, MOMENT, TRUTH = "number", "moment", "truth"
+NUMBER, MOMENT, THOUSANDTHS = "number", "moment", "thousandths"
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,10 @@ class Kind:
     made: Callable[[Generator], Core]
     events: int = 1
     micros: int = SECOND_US
-    fixed: Mapping[str, int] = field(default_factory=dict)
-    """Of relations that are there from the start: how many events they have."""
+    fixed: Callable[[Generator], int | None] = lambda _: None
+    """Of a relation that is there from the start: how many events it has."""
+    snapshot: Callable[[Generator], int] = lambda _: 0
+    """How many events are due at the start, and become visible together."""
     timed: Callable[[Generator], int] = lambda _: EVENTS_MAX
     """How many events have times that a timestamptz can hold; below 1 where none has."""
 
@@ -64,10 +68,10 @@ KINDS: Mapping[str, Kind] = {
             key_value.KEYS: Option(None, 1, 10**9), key_value.PARTITIONS: Option(1, 1, 10**9),
             key_value.VALUE_SIZE: Option(16, 0, 1 << 20), key_value.SEED: SEED,
         },
-        KeyValue,
+        KeyValue, snapshot=key_value.snapshot,
     ),
     "auction": Kind(
-        auction.TABLES, {auction.SEED: SEED, auction.BASE_TIME: BASE_TIME}, AuctionHouse, fixed=auction.FIXED,
+        auction.TABLES, {auction.SEED: SEED, auction.BASE_TIME: BASE_TIME}, AuctionHouse, fixed=auction.fixed,
         timed=auction.timed,
     ),
     "nexmark": Kind(
@@ -81,6 +85,10 @@ KINDS: Mapping[str, Kind] = {
             nexmark.SIZES[nexmark.BID]: Option(100, 0, _SIZE_MAX), nexmark.GROUP: Option(1, 1, 10**6),
         },
         Nexmark, events=10_000, timed=nexmark.timed,
+    ),
+    "tpch": Kind(
+        tpch.TABLES, {tpch.SCALE: Option(10, 1, 10_000_000, kind=THOUSANDTHS)}, Tpch, fixed=tpch.fixed,
+        snapshot=tpch.snapshot,
     ),
 }  # fmt: skip
 

@@ -14,7 +14,7 @@ from catalog_log import records
 from catalog_log.objects import Column, Generator, Source
 from catalog_log.objects.generator import EVENTS_MAX, FORMAT
 from collection.generators import auction, key_value
-from collection.generators.kinds import KINDS, MOMENT, SECOND_US, Kind, Option
+from collection.generators.kinds import KINDS, MOMENT, SECOND_US, THOUSANDTHS, Kind, Option
 from journal.errors import InvalidUsage
 from sql.objects.identifiers import check_columns, check_identifier
 from sql.objects.item_ids import ItemIds
@@ -25,7 +25,7 @@ from sql.statements.plans import DdlPlan
 from sql.syntax import generators as g
 from sql.syntax import statements as st
 from sql.syntax.column_defs import SYSTEM_COLUMNS
-from sql.syntax.generators import Said, number, truth, wrong
+from sql.syntax.generators import Said, number, thousandths, truth, wrong
 from trees.errors import closest, unsupported
 from trees.types import parse_literal
 from values.time.intervals import Interval
@@ -40,7 +40,8 @@ TOGETHER_MAX = 10_000_000
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _COMMON = (g.START, g.TICK, g.RATE, g.FAST, g.EVENTS, g.UP_TO, g.AS_OF)
-_OF_KEYS = (g.ROUNDS, g.TOGETHER, g.BATCH)
+WITH_SNAPSHOT = {"key value": (g.ROUNDS, g.TOGETHER, g.BATCH), "tpch": (g.TOGETHER,)}
+"""Generators of which much is there at first, and what can be said of that."""
 
 
 def plan_create_generator(s: st.CreateGenerator, image: ImageLike, names: Names) -> DdlPlan:
@@ -64,7 +65,7 @@ def plan_create_generator(s: st.CreateGenerator, image: ImageLike, names: Names)
     said = {each.name: each for each in s.options}
     for each in s.options:
         known = (*_COMMON, *kind.options, *((g.TABLE,) if len(kind.tables) > 1 else ()))
-        if each.name not in (*known, *(_OF_KEYS if s.kind == "key value" else ())):
+        if each.name not in (*known, *WITH_SNAPSHOT.get(s.kind, ())):
             told = f"{s.kind.upper()} load generators do not have {each.name.upper()}"
             raise InvalidUsage(told, sqlstate="22023", position=each.position)
     table = _table(s, kind, said)
@@ -120,6 +121,8 @@ def _value(s: st.CreateGenerator, name: str, option: Option, said: Mapping[str, 
     if name in said:
         if option.kind == MOMENT:
             return _moment_us(said[name])
+        if option.kind == THOUSANDTHS:
+            return thousandths(said[name], option.least, option.most)
         return number(said[name], option.least, option.most)
     if option.default is None:
         raise InvalidUsage(f"LOAD GENERATOR {s.kind.upper()} needs {name.upper()}", sqlstate="42601",
@@ -178,8 +181,12 @@ def _paced(
         batch = number(said[g.BATCH], 1, BATCH_MAX) if g.BATCH in said else 1
         if pace is None or pace.name != g.RATE:
             events *= batch * options[key_value.PARTITIONS]
-        rounds = number(said[g.ROUNDS], 0, EVENTS_MAX) if g.ROUNDS in said else 1
-        snapshot = min(bound, rounds * options[key_value.KEYS])
+        options |= {
+            key_value.UPSERT: int(s.upsert), key_value.OFFSET: int(s.include_offset is not None),
+            key_value.ROUNDS: number(said[g.ROUNDS], 0, EVENTS_MAX) if g.ROUNDS in said else 1, g.BATCH: batch,
+        }  # fmt: skip
+    if s.kind in WITH_SNAPSHOT:
+        snapshot = min(bound, kind.snapshot(replace(made, options=tuple(options.items()))))
         first = max(first, snapshot)
         if pace is None and end is None:  # then the snapshot is all that there is, as in Materialize
             bound = snapshot
@@ -187,15 +194,11 @@ def _paced(
                 raise InvalidUsage("LOAD GENERATOR KEY VALUE without SNAPSHOT ROUNDS needs a TICK INTERVAL or a RATE",
                                    sqlstate="42601", position=s.position)  # fmt: skip
         together = _together(said, snapshot)
-        options |= {
-            key_value.UPSERT: int(s.upsert), key_value.OFFSET: int(s.include_offset is not None), g.ROUNDS: rounds,
-            g.BATCH: batch,
-        }  # fmt: skip
     if s.kind == "nexmark" and "event rate" not in said and pace is not None and pace.name == g.RATE:
         options["event rate"] = events
     if s.kind == "auction":
         options[auction.INTERVAL] = max(1, micros // events) if events else SECOND_US
-    fixed = kind.fixed.get(made.table)
+    fixed = kind.fixed(replace(made, options=tuple(options.items())))
     if fixed is not None:
         bound, first = min(bound, fixed), fixed
     else:

@@ -145,6 +145,16 @@ def number(said: Said, least: int, most: int) -> int:
     return int(said.text)
 
 
+def thousandths(said: Said, least: int, most: int) -> int:
+    """How many thousandths a number with at most three decimals is.  Raises 22023."""
+    whole, _, rest = said.text.partition(".")
+    told = f"a number from {least / 1000:g} to {most / 1000:.0f} with at most three decimals"
+    digits = whole + rest.ljust(3, "0")
+    if said.quoted or len(rest) > 3 or not digits.isdigit() or len(digits) > 19 or not least <= int(digits) <= most:
+        raise wrong(said, told)
+    return int(digits)
+
+
 def truth(said: Said) -> bool:
     """Raises 22023."""
     if said.text.lower() not in ("true", "false"):

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collection.generators.kinds import KINDS, MOMENT, Kind, Option
+from collection.generators.kinds import KINDS, MOMENT, THOUSANDTHS, Kind, Option
 from tests.docs.sql_page import ROOT
 
 HEAD = """\
@@ -18,6 +18,7 @@ the code (`tests/docs/test_generators_page.py`).
     CREATE SOURCE counter FROM LOAD GENERATOR COUNTER
     CREATE SOURCE bids FROM LOAD GENERATOR NEXMARK (TABLE bid, RATE 1000, EVENTS 1000000)
     CREATE SOURCE auctions FROM LOAD GENERATOR NEXMARK (TABLE auction, AS FAST AS POSSIBLE)
+    CREATE SOURCE items FROM LOAD GENERATOR TPCH (SCALE FACTOR 0.1, TABLE lineitem, TICK INTERVAL '1s')
     CREATE SOURCE kv FROM LOAD GENERATOR KEY VALUE (KEYS 100, TICK INTERVAL '1s') INCLUDE OFFSET ENVELOPE UPSERT
 
 **Events have numbers**, 0, 1, 2 and so on, and the rows of an event are a function of its number and of the options:
@@ -48,8 +49,8 @@ Where event times would go past the year 9999 there are fewer events, and `EVENT
 `SHOW CREATE SOURCE` shows the options with what they were taken for, and makes the same source again: the same rows,
 due at the same times. Rows that come are in `tm_internal.source_status` as messages are: `positions` has the number of
 the next event, `ends` how many are due, and `status` is `finished` where all of them are there. A generator has no
-errors relation, and needs catalog format 10. `ALTER SOURCE … RESET` begins with event 0 again. `LOAD GENERATOR TPCH`
-and `MARKETING` are not here (0A000).
+errors relation, and needs catalog format 10. `ALTER SOURCE … RESET` begins with event 0 again. `LOAD GENERATOR
+MARKETING` is not here (0A000).
 """
 
 WORDS = {
@@ -73,12 +74,30 @@ next event rate per second, by which event times are apart, and the other option
 that change, several generators side by side (`numEventGenerators` is 1), and its source's late events. A price may
 differ by a cent in one of some 10^9, where a Java's `Math.pow` is off by its last bit. With `SEED 0` events are Beam's;
 any other seed gives other ones. `RATE` is 10,000 where nothing is said.""",
+    "tpch": """\
+The eight tables of TPC-H, **equal to those that dbgen writes, row for row**. `SCALE FACTOR` has up to three decimals
+(dbgen takes whole numbers from 1 on; between them rows are what its formulas give). The snapshot is regions, nations,
+suppliers, customers, parts with their four offers each, and orders with their lines: each row is an event, an offer
+is its part's and a line its order's, so no row names one that comes later. It is due at the start and becomes visible
+at one timestamp, up to ten million events (`SCALE FACTOR 5`), unless `TRANSACTIONAL SNAPSHOT false` is said.
+
+Without `TICK INTERVAL` or `RATE` the snapshot is all that there is. With one, each event replaces the oldest order
+and its lines by a new one: an order at a time what dbgen writes with `-U` as refresh sets (RF1 and RF2 of the
+specification), for 999 of them, in which all orders but a thousandth are replaced. After that the rule goes on: new
+orders are the next that dbgen's streams give, and each takes the next of four keys that its place has, so no two
+orders that are there have one key, and keys do not grow. (Materialize replaces an order that is drawn, under the same
+key, by a row that is no dbgen's.) Keys are int8; `char(n)` and `varchar(n)` of the specification are text, `decimal`
+is `numeric(15,2)`. A storage controller takes some ten seconds, once, to make the 300 MiB of text that comments are
+cut from; it is kept in a temporary file. Some two million lines a second and core are made.""",
 }
 
 
 def _option(name: str, option: Option) -> str:
     if option.kind == MOMENT:
         return f"| `{name.upper()}` | `'2015-07-15 00:00:00+00'` | a moment from 1970 on |"
+    if option.kind == THOUSANDTHS:
+        least, most = (f"{each / 1000:g}" for each in (option.least, option.most))
+        return f"| `{name.upper()}` | {option.default / 1000:g} | {least} to {most} |"
     default = "must be said" if option.default is None else str(option.default)
     if option.default == 0 < option.least:
         default = "none"

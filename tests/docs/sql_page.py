@@ -317,8 +317,8 @@ connection nor registry. It needs catalog format 8.
 The storage controller reads topics and asks registries for the schemas of messages; the adapter that runs `CREATE
 SOURCE` asks for the newest one. So both processes have the secrets of these connections in their places.
 
-`CREATE SOURCE s FROM LOAD GENERATOR COUNTER | KEY VALUE | AUCTION | NEXMARK [(option …)]` reads nothing and makes up
-its rows: [generators.md](generators.md) has the options. It needs catalog format 10.
+`CREATE SOURCE s FROM LOAD GENERATOR COUNTER | KEY VALUE | AUCTION | NEXMARK | TPCH [(option …)]` reads nothing and
+makes up its rows: [generators.md](generators.md) has the options. It needs catalog format 10.
 
 ### Sinks
 

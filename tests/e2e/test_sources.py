@@ -151,7 +151,7 @@ def test_an_auction_house_that_is_made_up_is_read_as_any_source(stack: Stack) ->
         text = client.execute('show create source "a $count.er"').fetchall()[0][-1]
         client.execute('alter source "a $count.er" rename to counts')
         client.execute("set search_path = public")
-        for refused, sqlstate in ((text, "42P07"), ("create source s from load generator tpch", "0A000")):
+        for refused, sqlstate in ((text, "42P07"), ("create source s from load generator marketing", "0A000")):
             text_of = refused.replace('"a $count.er"', "counts")
             with pytest.raises(psycopg.Error) as error:
                 client.execute(text_of)

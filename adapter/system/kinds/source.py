@@ -7,7 +7,7 @@ from catalog_log import model
 from catalog_log.objects import Generator, Source
 from catalog_log.objects.reading import AVRO, BOTH, CSV, KEY, METADATA, UPSERT, VALUE, Format, Reading
 from collection.generators import key_value, nexmark
-from collection.generators.kinds import KINDS, MOMENT
+from collection.generators.kinds import KINDS, MOMENT, THOUSANDTHS, Option
 from collection.messages.formats import is_record
 from sql.objects.identifiers import quoted
 from sql.objects.names import ImageLike
@@ -78,26 +78,24 @@ def _generated(item: Source, generator: Generator, name: str) -> str:
     said = dict(generator.options)
     options = [f"TABLE {quoted(generator.table)}"] if generator.table else []
     options += [
-        f"{option.upper()} {said[option] // 1000 if each.kind == MOMENT else said[option]}"
+        f"{option.upper()} {_shown(each, said[option])}"
         for option, each in kind.options.items()
         if said[option] != each.default or option == nexmark.EVENT_RATE
     ]
-    together = each_tick = 1
+    each_tick = 1
     if generator.kind == "key value":
         options += [f"SNAPSHOT ROUNDS {said[ROUNDS]}", f"BATCH SIZE {said[BATCH]}"]
-        together = said[ROUNDS] * said[key_value.KEYS]
         each_tick = said[BATCH] * said[key_value.PARTITIONS]
-        if not generator.together:
-            options.append("TRANSACTIONAL SNAPSHOT false")
+    snapshot = kind.snapshot(generator)
+    if snapshot and not generator.together:
+        options.append("TRANSACTIONAL SNAPSHOT false")
     if not generator.events:
         options.append("AS FAST AS POSSIBLE")
     elif generator.events == each_tick:
         options.append(f"TICK INTERVAL {_text(show_interval(Interval(0, 0, generator.micros)))}")
     else:
         options.append(f"RATE {generator.events}")
-    if generator.first and generator.table not in kind.fixed and not (
-        generator.kind == "key value" and generator.first <= together
-    ):
+    if generator.first > snapshot and kind.fixed(generator) is None:
         options.append(f"AS OF {generator.first}")
     if generator.ends:
         options.append(f"EVENTS {generator.bound}")
@@ -108,6 +106,12 @@ def _generated(item: Source, generator: Generator, name: str) -> str:
     if item.envelope == UPSERT:
         lines.append("ENVELOPE UPSERT")
     return "\n".join(lines)
+
+
+def _shown(option: Option, value: int) -> str:
+    if option.kind == THOUSANDTHS:
+        return f"{value // 1000}.{value % 1000:03}".rstrip("0").rstrip(".")
+    return str(value // 1000 if option.kind == MOMENT else value)
 
 
 def _full_name(item_id: str, image: ImageLike) -> str:
