@@ -15,7 +15,7 @@ from catalog_log.object_records import from_record, to_record, version_of
 from catalog_log.objects import Item
 from schemas import codec
 
-FORMAT_VERSION = 11
+FORMAT_VERSION = 12
 """The catalog format that this code begins new catalogs with.  It lives in the genesis of every catalog and is not the
 code's version: two code versions run side by side as long as both know the catalog's, and each writes what that allows.
 
@@ -31,7 +31,8 @@ Format 9 has PRIMARY KEY and UNIQUE (``KEYS_FROM``), keeps history of some relat
 (``HISTORY_FROM``), and has sinks: ``SINKS_FROM``.
 Format 10 has sources over load generators (``GENERATORS_FROM``), and CHECK: ``CHECKS_FROM``.
 Format 11 has sinks that write Avro, and such into Iceberg (``AVRO_SINKS_FROM``, ``ICEBERG_FROM``), and sources of CSV
-with a header: ``HEADERS_FROM``."""
+with a header: ``HEADERS_FROM``.
+Format 12 has sources that are generated together: ``GROUPS_FROM``."""
 
 DEFINITIONS_FROM = 3
 """The first format in which a view is a :class:`~catalog_log.objects.Definition`, not
@@ -79,6 +80,10 @@ that knows format 10 alone cannot decode the first, and takes the second for a s
 
 HEADERS_FROM = 11
 """The first format in which a source's CSV may have a header: code that knows format 10 alone cannot decode one."""
+
+GROUPS_FROM = 12
+"""The first format in which several sources may have one generator: code that knows format 11 alone cannot decode
+them."""
 
 KNOWN_FORMATS = frozenset(range(1, FORMAT_VERSION + 1))
 """Catalog formats that this code can fold.  Any other in a genesis stops the process."""

@@ -155,7 +155,7 @@ def _source_status(told: Told) -> Iterable[Row]:
     for item in told.image.objects():
         if not isinstance(item, Source):
             continue
-        found = known.get(item.id, {})
+        found = known.get(item.group or item.id, {})  # parts are where the whole is
         status = "unknown" if not said or "error" in said else found.get("state", "created")
         # Of all times and processes, since the oracle counts them; the rest is what the controller has seen itself.
         good, bad = source_rows(told.oracle, item)

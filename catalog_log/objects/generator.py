@@ -7,8 +7,8 @@ take for granted.  What the options mean is the generators' own (:mod:`collectio
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 EVENTS_MAX = 10**12
@@ -39,6 +39,10 @@ class Generator:
     """So many are due at ``start_ms``; the one after them is due then, too, and the next ones by their pace."""
     together: int = 0
     """The events below this become visible at one timestamp."""
+    group: str = ""
+    """Of one of several sources that are generated together: the id of the source whose parts they are."""
+    members: tuple[tuple[str, str], ...] = ()
+    """Of that source: its relations, each with the id of the source that has its rows."""
 
     def option(self, name: str) -> int:
         return dict(self.options)[name]
@@ -49,13 +53,22 @@ class Generator:
 
     def text(self) -> str:
         """As a record has it."""
-        return json.dumps(asdict(self) | {"options": dict(self.options)}, separators=(",", ":"))
+        said = asdict(self) | {"options": dict(self.options)}
+        # Without what code that knows format 11 alone would not know, where nothing is said of it.
+        told = {name: value for name, value in said.items() if value or name not in ("group", "members")}
+        return json.dumps(told, separators=(",", ":"))
+
+    def with_ids(self, now: Callable[[str], str]) -> Generator:
+        """Naming ``now(id)`` wherever it names an id."""
+        members = tuple((table, now(each)) for table, each in self.members)
+        return replace(self, group=now(self.group) if self.group else "", members=members)
 
     @classmethod
     def of_text(cls, text: str) -> Generator:
         """Raises ``LookupError`` for what is none."""
         try:
             found: Mapping[str, Any] = json.loads(text)
-            return cls(**found | {"options": tuple(found["options"].items())})
+            members = tuple((str(table), str(each)) for table, each in found.get("members", ()))
+            return cls(**found | {"options": tuple(found["options"].items()), "members": members})
         except (ValueError, TypeError, AttributeError) as error:
             raise LookupError(f"load generator of a source: {error}") from None

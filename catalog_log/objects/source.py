@@ -31,7 +31,19 @@ class Source(Relation):
 
     @property
     def depends_on(self) -> tuple[str, ...]:
+        if self.group:
+            return (self.group,)
         return () if self.reading is None else self.reading.connections
+
+    @property
+    def group(self) -> str:
+        """The id of the source that it is a part of, or empty."""
+        return "" if self.generator is None else self.generator.group
+
+    @property
+    def belongs(self) -> bool:  # type: ignore[override]
+        """A part goes with the whole."""
+        return bool(self.group)
 
     @property
     def in_place(self) -> bool:
@@ -42,12 +54,13 @@ class Source(Relation):
     def progress_id(self) -> str:
         """The collection whose bindings say how far its topic was read, or which events were generated: its own, or
         one that nobody reads."""
-        return self.id if self.in_place else progress_of(self.id)
+        return self.id if self.in_place else progress_of(self.group or self.id)
 
     def with_ids(self, now: Callable[[str], str], spark: Callable[[str], str]) -> Source:
         reading = None if self.reading is None else self.reading.with_ids(now)
         errors_id = now(self.errors_id) if self.errors_id else ""
-        return replace(super().with_ids(now, spark), errors_id=errors_id, reading=reading)
+        generator = None if self.generator is None else self.generator.with_ids(now)
+        return replace(super().with_ids(now, spark), errors_id=errors_id, reading=reading, generator=generator)
 
     def fields(self) -> dict[str, Any]:
         options = {"format": self.format, "envelope": self.envelope, "errors_id": self.errors_id}

@@ -34,6 +34,17 @@ class Core(Protocol):
         """What the events ``[lower, upper)`` change, in their order: the relation's columns, then the diffs."""
 
 
+class AtFirst:
+    """A relation of so many events of its own, all of which come with event 0."""
+
+    def __init__(self, core: Core, events: int) -> None:
+        self._core, self._events = core, events
+        self.batch = core.batch
+
+    def changes(self, lower: int, upper: int) -> pa.Table:
+        return self._core.changes(0, self._events if lower == 0 < upper else 0)
+
+
 def batch_of(bytes_each: int) -> int:
     """How many events of at most ``bytes_each`` may be made at once."""
     return max(1, min(BATCH_EVENTS_MAX, BATCH_BYTES_MAX // max(1, bytes_each)))
@@ -73,6 +84,6 @@ def _variable(kind: pa.DataType, chars: np.ndarray, lengths: np.ndarray) -> pa.A
 
 
 __all__ = [
-    "BATCH_BYTES_MAX", "BATCH_EVENTS_MAX", "DIFF", "LATEST_US", "Core", "batch_of", "blobs", "changes_of",
+    "BATCH_BYTES_MAX", "BATCH_EVENTS_MAX", "DIFF", "LATEST_US", "AtFirst", "Core", "batch_of", "blobs", "changes_of",
     "moments", "texts",
 ]  # fmt: skip

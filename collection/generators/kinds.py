@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
-from catalog_log.objects import Column, Generator
+import numpy as np
+import pyarrow as pa
+
+from catalog_log.objects import Column, Generator, numbered
 from catalog_log.objects.generator import EVENTS_MAX
 from collection.generators import auction, counter, key_value, nexmark
 from collection.generators.auction import AuctionHouse
-from collection.generators.core import Core
+from collection.generators.core import AtFirst, Core, changes_of
 from collection.generators.counter import Counter
 from collection.generators.key_value import KeyValue
 from collection.generators.nexmark import Nexmark
@@ -52,6 +55,9 @@ class Kind:
     micros: int = SECOND_US
     fixed: Callable[[Generator], int | None] = lambda _: None
     """Of a relation that is there from the start: how many events it has."""
+    first: Mapping[str, int] = field(default_factory=dict)
+    """Relations whose events have numbers of their own, and how many: where several are generated together, all of them
+    come with event 0."""
     snapshot: Callable[[Generator], int] = lambda _: 0
     """How many events are due at the start, and become visible together."""
     timed: Callable[[Generator], int] = lambda _: EVENTS_MAX
@@ -72,7 +78,7 @@ KINDS: Mapping[str, Kind] = {
     ),
     "auction": Kind(
         auction.TABLES, {auction.SEED: SEED, auction.BASE_TIME: BASE_TIME}, AuctionHouse, fixed=auction.fixed,
-        timed=auction.timed,
+        first=auction.FIXED, timed=auction.timed,
     ),
     "nexmark": Kind(
         nexmark.TABLES,
@@ -93,6 +99,29 @@ KINDS: Mapping[str, Kind] = {
 }  # fmt: skip
 
 
+OFFSET_COLUMNS = numbered([Column("offset", "int8", False)])
+"""Of a source with parts: one row, how many events they have the rows of."""
+
+
+def offsets(lower: int, upper: int) -> pa.Table:
+    """What the events ``[lower, upper)`` change in it."""
+    there = [lower, upper] if lower else [upper]
+    return changes_of(OFFSET_COLUMNS, [np.array(there, np.int64)], np.array([-1, 1][-len(there) :], np.int64))
+
+
 def core_of(generator: Generator) -> Core:
     """What makes the events of ``generator``.  Raises ``LookupError`` for one that this code does not know."""
     return KINDS[generator.kind].made(generator)
+
+
+def parts_of(generator: Generator) -> list[tuple[str, tuple[Column, ...], Core]]:
+    """Of a source with parts: the id of each part's source, its columns as they are stored, and what makes its events,
+    by the numbers that all of them count.  Raises ``LookupError`` as :func:`core_of`."""
+    kind = KINDS[generator.kind]
+    found = []
+    for table, source_id in generator.members:
+        core = core_of(replace(generator, table=table, members=(), group=""))
+        if table in kind.first:
+            core = AtFirst(core, kind.first[table])
+        found.append((source_id, numbered(kind.tables[table]), core))
+    return found

@@ -305,7 +305,10 @@ class StorageController:
     def _drop(self, item: objects.Item) -> None:
         self._at_work.release([item.id])
         if isinstance(item, objects.Source):
-            self._end_source(item, then=lambda: [self._forget(each) for each in {item.id, item.progress_id}])
+            if not item.group:  # whose rows are bound by the whole's thread until that ends
+                parts = () if item.generator is None else item.generator.members
+                gone = {item.id, item.progress_id, *(each for _, each in parts)}
+                self._end_source(item, then=lambda: [self._forget(each) for each in gone])
         elif isinstance(item, objects.Sink):
             self._sinks.end(item)
         else:
@@ -314,7 +317,7 @@ class StorageController:
     # -- sources
 
     def _begin_source(self, item: objects.Item) -> None:
-        if not isinstance(item, objects.Source) or item.id in self._sources:
+        if not isinstance(item, objects.Source) or item.id in self._sources or item.group:
             return
         if item.generator is not None:
             self._sources[item.id] = Generating(item, self._writer, self._oracle, self._incarnation, self._at_work)

@@ -6,6 +6,10 @@ commit as the rows.  So two controllers bind nothing twice, and what is missed w
 rows are a function of the event's number alone (:mod:`collection.generators`), and how many are due one of the clock
 (:mod:`collection.generators.pacing`).
 
+A source with parts makes the rows of all of them, and binds them in one part of a commit with the one progress that
+they have: so at each timestamp all have the rows of the same events.  Its own row, how many those are, is bound with
+them.
+
 The next events are made while the rows of the last are written and their commit is under way, but at most one commit
 is, in the order of the numbers; what was written and not committed is bound by nobody and seen by nobody.
 """
@@ -15,7 +19,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from itertools import pairwise
 from typing import NamedTuple
@@ -23,13 +27,13 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from catalog_log.objects import Generator
+from catalog_log.objects import Column, Generator
 from catalog_log.objects import Source as SourceItem
 from catalog_log.objects.generator import FORMAT
 from collection.binding import Binding, Run, joined
 from collection.columns import DIFF
 from collection.generators.core import Core
-from collection.generators.kinds import core_of
+from collection.generators.kinds import OFFSET_COLUMNS, core_of, offsets, parts_of
 from collection.generators.pacing import batch, due, due_ms
 from collection.writer import CollectionWriter
 from controllers.at_work import AtWork
@@ -57,12 +61,21 @@ AHEAD = 3
 
 
 class _Begun(NamedTuple):
-    """Events whose rows are on their way: the numbers, and where rows are that are there already."""
+    """Events whose rows are on their way: the numbers, and by collection where rows are that are there already, and
+    such on their way."""
 
     run: Run
     attempt: str
-    runs: tuple[Run, ...]
-    writing: Future[list[Run]] | None
+    runs: Mapping[str, list[Run]]
+    writing: Sequence[tuple[str, Future[list[Run]]]]
+
+
+class _Made(NamedTuple):
+    """A collection, its columns as they are stored, and what makes its rows."""
+
+    collection_id: str
+    stored: Sequence[Column]
+    core: Core
 
 
 class Generating(SourceThread):
@@ -75,13 +88,18 @@ class Generating(SourceThread):
         super().__init__(item, oracle, incarnation, at_work)
         assert item.generator is not None, f"{item.id} has no generator"
         self._generator: Generator = item.generator
-        self._core: Core
+        self._made: list[_Made]
+        self._batch = 1
         self._writer = writer
         self._now_ms = now_ms
         self.begin()
 
     def _ingest(self) -> None:
-        self._core = core_of(self._generator)
+        if self._generator.members:
+            self._made = [_Made(each, columns, core) for each, columns, core in parts_of(self._generator)]
+        else:
+            self._made = [_Made(self.item.id, self.item.stored, core_of(self._generator))]
+        self._batch = min(each.core.batch for each in self._made)
         state = self._oracle.barrier().result(ANSWER_TIMEOUT_S)
         at = state.bindings(self.item.progress_id).end(FORMAT, 0) or 0
         status = self.status
@@ -106,12 +124,12 @@ class Generating(SourceThread):
                 now_ms = self._now_ms()
                 due_now = due(self._generator, now_ms)
                 lower = begun[-1].run.upper if begun else at
-                upper = batch(self._generator, lower, due_now, self._core.batch)
+                upper = batch(self._generator, lower, due_now, self._batch)
                 if upper > lower:
                     made = self._begun(lower, upper, whole=time.monotonic() >= committed_s + NOTHING_EVERY_S)
                     if made is not None:
                         begun.append(made)
-                        if not first and len(begun) < AHEAD and due_now - upper >= self._core.batch:
+                        if not first and len(begun) < AHEAD and due_now - upper >= self._batch:
                             continue
                 if begun:
                     oldest = begun.popleft()
@@ -124,7 +142,7 @@ class Generating(SourceThread):
                     at = oldest.run.upper
                     if first:
                         break
-                    if due_now - at < self._core.batch:
+                    if due_now - at < self._batch:
                         self._stopped.wait(COMMIT_EVERY_S)
                     continue
                 if under_way is not None:
@@ -159,37 +177,42 @@ class Generating(SourceThread):
         """The events ``[lower, upper)``, on their way to the topic; ``None`` where they are not to be bound now: there
         are no rows of them and it is not yet time to say that (``whole``), or it was stopped."""
         attempt = self._attempt()
-        runs: list[Run] = []
-        writing: Future[list[Run]] | None = None
+        runs: dict[str, list[Run]] = {}
+        writing: list[tuple[str, Future[list[Run]]]] = []
         rows = 0
         # More than one where all of a snapshot is to be visible at once.
-        places = [*range(lower, upper, self._core.batch), upper]
+        places = [*range(lower, upper, self._batch), upper]
         for low, high in pairwise(places):
-            changes = self._core.changes(low, high)
-            if changes.num_rows:
-                if writing is not None:
-                    runs += writing.result(ANSWER_TIMEOUT_S)
-                writing = self._writer.write(self.item.id, self.item.stored, self._as_stored(changes), attempt)
-                rows += pc.sum(pc.greater(changes.column(DIFF), 0)).as_py()
+            _settle(runs, writing)
+            writing = []
+            for made in self._made:
+                changes = made.core.changes(low, high)
+                if changes.num_rows:
+                    writing.append((made.collection_id, self._write(made.collection_id, made.stored, changes, attempt)))
+                    rows += pc.sum(pc.greater(changes.column(DIFF), 0)).as_py()
             if self._stopped.is_set() and high < upper:
                 return None
-        if not rows and not whole and upper < self._generator.bound and upper - lower < self._core.batch:
+        if not rows and not whole and upper < self._generator.bound and upper - lower < self._batch:
             return None
-        return _Begun(Run(FORMAT, 0, lower, upper, "", rows), attempt, tuple(runs), writing)
+        if self._generator.members:
+            writing.append((self.item.id, self._write(self.item.id, OFFSET_COLUMNS, offsets(lower, upper), attempt)))
+        return _Begun(Run(FORMAT, 0, lower, upper, "", rows), attempt, runs, writing)
+
+    def _write(
+        self, collection_id: str, stored: Sequence[Column], changes: pa.Table, attempt: str
+    ) -> Future[list[Run]]:
+        """``changes`` by the names that the columns are kept by, on their way."""
+        called = changes.rename_columns([*(column.name for column in stored), DIFF])
+        return self._writer.write(collection_id, stored, called, attempt)
 
     def _part(self, begun: _Begun) -> tuple[Prepared, CommitPart]:
-        """What binds the events, once their rows are where they are."""
-        runs = list(begun.runs)
-        if begun.writing is not None:
-            runs += begun.writing.result(ANSWER_TIMEOUT_S)
+        """What binds the events, of all that are generated together, once their rows are where they are."""
+        runs = dict(begun.runs)
+        _settle(runs, begun.writing)
         run = begun.run
         progress = Binding(self.item.progress_id, run, contiguous=True)
-        bindings = (progress, *(Binding(self.item.id, each) for each in joined(runs)))
-        return Prepared((run,), (), run.rows, {0: run.upper}), CommitPart(begun.attempt, bindings)
-
-    def _as_stored(self, changes: pa.Table) -> pa.Table:
-        """By the names that the columns of the source are kept by."""
-        return changes.rename_columns([*(column.name for column in self.item.stored), DIFF])
+        bound = [Binding(each, one) for each, found in runs.items() for one in joined(found)]
+        return Prepared((run,), (), run.rows, {0: run.upper}), CommitPart(begun.attempt, (progress, *bound))
 
     def _bound(self, commit: Future[int], prepared: Prepared, due_now: int, now_ms: int) -> None:
         self._await_commit(commit, prepared)
@@ -203,3 +226,9 @@ class Generating(SourceThread):
         status.ends, status.behind = {0: due_now}, max(0, due_now - at)
         if not status.behind:
             status.caught_up_ms = now_ms
+
+
+def _settle(runs: dict[str, list[Run]], writing: Sequence[tuple[str, Future[list[Run]]]]) -> None:
+    """Wait for what is on its way, and put it to ``runs``."""
+    for collection_id, each in writing:
+        runs.setdefault(collection_id, []).extend(each.result(ANSWER_TIMEOUT_S))

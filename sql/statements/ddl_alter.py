@@ -81,6 +81,12 @@ def plan_set_schema(s: st.SetSchema, image: ImageLike, names: Names) -> DdlPlan:
             "moving the errors of a source into another schema",
             hint=f'change the schema of "{source.name}" instead' if source is not None else None,
         )
+    if isinstance(item, Source) and item.group:
+        whole = image.item(item.group)
+        raise unsupported(
+            "moving a part of a source into another schema",
+            hint=f'change the schema of "{whole.name}" instead' if whole is not None else None,
+        )
     if isinstance(item, Sequence) and item.owner is not None:
         table = image.item(item.owner[0])
         raise InvalidUsage(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from catalog_log import model, records
 from catalog_log.model import Schema
-from catalog_log.objects import BY_KIND, Errors, Index, Item, own_columns
+from catalog_log.objects import BY_KIND, Errors, Index, Item, Source, own_columns
 from journal.errors import InvalidUsage
 from sql.binding.bind import id_order
 from sql.objects.names import (
@@ -71,6 +71,14 @@ def _check_parts(image: ImageLike, items: dict[str, Item], going: set[str]) -> N
         if isinstance(item, Index) and item.constraint is not None and item.relation_id not in going:
             on = image.item(item.relation_id)
             what = f"constraint {item.name} on {on.told() if on is not None else 'its table'}"
+            raise InvalidUsage(
+                f"cannot drop {item.told()} because {what} requires it",
+                sqlstate="2BP01",
+                hint=f"You can drop {what} instead.",
+            )
+        if isinstance(item, Source) and item.group and item.group not in going:
+            whole = image.item(item.group)
+            what = whole.told() if whole is not None else "its source"
             raise InvalidUsage(
                 f"cannot drop {item.told()} because {what} requires it",
                 sqlstate="2BP01",

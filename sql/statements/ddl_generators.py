@@ -6,15 +6,16 @@ take for granted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from catalog_log import records
+from catalog_log.model import Schema
 from catalog_log.objects import Column, Generator, Source
 from catalog_log.objects.generator import EVENTS_MAX, FORMAT
 from collection.generators import auction, key_value
-from collection.generators.kinds import KINDS, MOMENT, SECOND_US, THOUSANDTHS, Kind, Option
+from collection.generators.kinds import KINDS, MOMENT, OFFSET_COLUMNS, SECOND_US, THOUSANDTHS, Kind, Option
 from journal.errors import InvalidUsage
 from sql.objects.identifiers import check_columns, check_identifier
 from sql.objects.item_ids import ItemIds
@@ -26,7 +27,7 @@ from sql.syntax import generators as g
 from sql.syntax import statements as st
 from sql.syntax.column_defs import SYSTEM_COLUMNS
 from sql.syntax.generators import Said, number, thousandths, truth, wrong
-from trees.errors import closest, unsupported
+from trees.errors import already_exists, closest, unsupported
 from trees.types import parse_literal
 from values.time.intervals import Interval
 from values.types import SqlType
@@ -68,18 +69,74 @@ def plan_create_generator(s: st.CreateGenerator, image: ImageLike, names: Names)
         if each.name not in (*known, *WITH_SNAPSHOT.get(s.kind, ())):
             told = f"{s.kind.upper()} load generators do not have {each.name.upper()}"
             raise InvalidUsage(told, sqlstate="22023", position=each.position)
-    table = _table(s, kind, said)
+    parts = _parts(s, kind, said, image)
+    table = _table(s, kind, said) if parts is None else ""
     options = {name: _value(s, name, option, said) for name, option in kind.options.items()}
-    columns = _columns(s, kind, table)
+    columns = _columns(s, kind, table) if parts is None else OFFSET_COLUMNS
     generator = _paced(s, kind, Generator(s.kind, table, ()), said, options)
     if taken(image, schema, name):
         return exists("relation", name, s.if_not_exists, s.tag)
     ids = ItemIds(image)
+    if parts is not None:
+        return _grouped(s, image, schema, parts, generator, ids)
     source = Source(
         ids.item(), schema.id, name, s.text, new_columns(image, columns), topic="", format=FORMAT,
         envelope="upsert" if s.upsert else "none", errors_id="", generator=generator,
     )  # fmt: skip
     return created(ids, s.tag, source, also=how_stored(source, s.stored, image))
+
+
+def _grouped(
+    s: st.CreateGenerator, image: ImageLike, schema: Schema, parts: Sequence[g.Part], generator: Generator, ids: ItemIds
+) -> DdlPlan:
+    """A source that says how far all of them are, and one for each of ``parts``."""
+    name, kind = s.name.last, KINDS[s.kind]
+    whole_id = ids.item()  # before those that depend on it
+    members = [(part, ids.item()) for part in parts]
+    names = [name]
+    for part, _ in members:
+        if part.name in names or taken(image, schema, check_identifier(part.name)):
+            raise already_exists("relation", part.name)
+        names.append(part.name)
+    made = Source(
+        whole_id, schema.id, name, s.text, new_columns(image, OFFSET_COLUMNS), topic="", format=FORMAT,
+        envelope="none", errors_id="",
+        generator=replace(generator, members=tuple((part.table, each) for part, each in members)),
+    )  # fmt: skip
+    sources = [made]
+    for part, source_id in members:
+        of_part = replace(generator, table=part.table, group=made.id)
+        columns = new_columns(image, kind.tables[part.table])
+        sources.append(replace(made, id=source_id, name=part.name, columns=columns, generator=of_part))
+    if s.stored.cluster_by:
+        raise InvalidUsage("CLUSTER BY of several sources at once", sqlstate="42601",
+                           hint="say ALTER SOURCE … CLUSTER BY of each")  # fmt: skip
+    return created(ids, s.tag, *sources, also=[each for one in sources for each in how_stored(one, s.stored, image)])
+
+
+def _parts(
+    s: st.CreateGenerator, kind: Kind, said: Mapping[str, Said], image: ImageLike
+) -> tuple[g.Part, ...] | None:
+    """The relations of which a source is to be made each, or ``None``."""
+    if s.tables is None:
+        return None
+    if len(kind.tables) == 1:
+        raise InvalidUsage(f"{s.kind.upper()} load generators have one table alone", sqlstate="22023",
+                           position=s.position, hint="leave FOR … TABLES out")  # fmt: skip
+    if g.TABLE in said:
+        raise InvalidUsage("TABLE and FOR … TABLES cannot both be said", sqlstate="42601",
+                           position=said[g.TABLE].position)  # fmt: skip
+    if s.upsert or s.include_offset is not None:
+        _columns(s, kind, next(iter(kind.tables)))
+    if image.genesis.format_version < records.GROUPS_FROM:
+        raise unsupported(
+            f"FOR … TABLES in a catalog of format {image.genesis.format_version}",
+            hint=f"sources with parts are kept by catalogs made with format {records.GROUPS_FROM} or later: "
+            "make a source of each TABLE",
+        )
+    for part in s.tables:
+        _known(s, kind, part.table, part.position)
+    return s.tables or tuple(g.Part(each, each, s.position) for each in kind.tables)
 
 
 def _table(s: st.CreateGenerator, kind: Kind, said: Mapping[str, Said]) -> str:
@@ -88,15 +145,20 @@ def _table(s: st.CreateGenerator, kind: Kind, said: Mapping[str, Said]) -> str:
     listed = ", ".join(kind.tables)
     if g.TABLE not in said:
         raise InvalidUsage(f"LOAD GENERATOR {s.kind.upper()} needs a TABLE", sqlstate="42601", position=s.position,
-                           hint=f"one of {listed}: a source has the rows of one")  # fmt: skip
+                           hint=f"one of {listed}, or FOR ALL TABLES behind it")  # fmt: skip
     found = said[g.TABLE]
-    if found.text not in kind.tables:
-        near = closest(found.text, kind.tables)
-        raise InvalidUsage(
-            f'LOAD GENERATOR {s.kind.upper()} has no table "{found.text}"', sqlstate="22023", position=found.position,
-            hint=f'perhaps you meant "{near}"' if near else f"its tables are {listed}",
-        )  # fmt: skip
+    _known(s, kind, found.text, found.position)
     return found.text
+
+
+def _known(s: st.CreateGenerator, kind: Kind, table: str, position: int) -> None:
+    """Raises 22023 where it has no such relation."""
+    if table not in kind.tables:
+        near = closest(table, kind.tables)
+        raise InvalidUsage(
+            f'LOAD GENERATOR {s.kind.upper()} has no table "{table}"', sqlstate="22023", position=position,
+            hint=f'perhaps you meant "{near}"' if near else f"its tables are {', '.join(kind.tables)}",
+        )  # fmt: skip
 
 
 def _columns(s: st.CreateGenerator, kind: Kind, table: str) -> tuple[Column, ...]:

@@ -16,6 +16,7 @@ from catalog_log.model import Update
 from catalog_log.objects import (
     SOURCE,
     Item,
+    Source,
     numbered_columns,
 )
 from catalog_log.settings import keys_of_relation
@@ -32,13 +33,18 @@ from trees.nodes import parse_spark
 
 
 def plan_reset(s: st.ResetSource, image: ImageLike, names: Names) -> DdlPlan:
-    """The updates.  Raises 42P01, 42809; 2BP01 where other objects depend on the source and CASCADE was not said."""
+    """The updates.  Raises 42P01, 42809; 2BP01 where other objects depend on the source and CASCADE was not said;
+    0A000 for a part of a source."""
     try:
         source = item_of_kind(image, names, s.name, SOURCE)
     except InvalidUsage as error:
         if s.if_exists and error.sqlstate in ("42P01", "3F000"):
             return DdlPlan((), s.tag, (PlanNotice(f"{error.message}, skipping", "00000"),))
         raise
+    if isinstance(source, Source) and source.group:
+        whole = image.item(source.group)
+        assert whole is not None, f"{source.id} is a part of nothing"
+        raise unsupported("resetting a part of a source", hint=f'reset "{whole.name}" instead')
     going, standing = closure(image, [source])
     if standing and not s.cascade:
         raise InvalidUsage(

@@ -6,6 +6,7 @@ Words and options are Materialize's where it has them (its page "CREATE SOURCE: 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from journal.errors import InvalidUsage
 from sql.syntax.clustering import HowStored, read_how_stored
@@ -41,6 +42,14 @@ class Said:
     position: int
 
 
+class Part(NamedTuple):
+    """A relation of several, and what its source is called."""
+
+    table: str
+    name: str
+    position: int
+
+
 @dataclass(frozen=True)
 class CreateGenerator(DDL):
     """A source over a load generator."""
@@ -58,6 +67,8 @@ class CreateGenerator(DDL):
     position: int
     """Of the kind."""
     stored: HowStored = HowStored()
+    tables: tuple[Part, ...] | None = None
+    """FOR TABLES: of which relations a source is to be made each; ``()`` is FOR ALL TABLES, ``None`` neither."""
     now_ms: int | None = None
     """When it was asked for, by whoever has a clock: where it starts, unless it says so itself."""
 
@@ -69,18 +80,32 @@ def read_generator(c: Cursor, text: str, name: Name, exists: bool) -> CreateGene
     if kind is None:
         raise c.error()
     options = _options(c) if c.word() == "(" else ()
-    if c.take("for"):
-        if c.word() in ("all", "tables"):
-            hint = "make a source of each: FROM LOAD GENERATOR … (TABLE …)"
-            raise unsupported(f"FOR {c.word().upper()} … of a load generator", hint=hint, position=c.position)
-        raise c.error()
+    tables = _tables(c) if c.take("for") else None
     offset = _included(c)
     upsert = c.take("envelope") and _upsert(c)
     stored = read_how_stored(c)
     if c.word() in ("with", "expose"):
         raise unsupported(f"{c.word().upper()} … of a load generator", position=c.position)
     c.end()
-    return CreateGenerator(name, kind, options, offset, upsert, exists, text, at, stored)
+    return CreateGenerator(name, kind, options, offset, upsert, exists, text, at, stored, tables)
+
+
+def _tables(c: Cursor) -> tuple[Part, ...]:
+    """What stands behind FOR."""
+    if c.take("all"):
+        c.expect("tables")
+        return ()
+    c.expect("tables")
+    c.expect("(")
+    found: list[Part] = []
+    while not found or c.take(","):
+        at = c.position
+        table = c.identifier()
+        if any(table == each.table for each in found):
+            raise syntax(None, at, f'table "{table}" specified more than once')
+        found.append(Part(table, c.identifier() if c.take("as") else table, at))
+    c.expect(")")
+    return tuple(found)
 
 
 def _options(c: Cursor) -> tuple[Said, ...]:

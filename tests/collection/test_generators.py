@@ -18,7 +18,7 @@ from catalog_log.objects.generator import EVENTS_MAX
 from collection.columns import DIFF
 from collection.generators import mixed, nexmark
 from collection.generators.java_random import Randoms
-from collection.generators.kinds import KINDS, core_of
+from collection.generators.kinds import KINDS, core_of, offsets, parts_of
 from collection.generators.pacing import batch, due, due_ms
 from tests.collection import beam
 from tests.collection.generators_java import compiles, draws
@@ -270,3 +270,42 @@ def test_what_is_kept_of_a_generator_is_read_again() -> None:
     for text in ("", "{}", "[]", '{"kind": "counter"}', '{"kind":"counter","table":"","options":3}'):
         with pytest.raises(LookupError):
             Generator.of_text(text)
+
+
+# -- several of one generator
+
+
+def parts(kind: str, cuts: list[int], **said: int) -> dict[str, list[list[tuple]]]:
+    """What each relation has after each cut, of batches between the cuts."""
+    made = generator(kind, "", **said)
+    made = replace(made, members=tuple((table, table) for table in KINDS[kind].tables))
+    found: dict[str, list[list[tuple]]] = {}
+    for table, stored, core in parts_of(made):
+        there: list[tuple] = []
+        for lower, upper in zip(cuts, cuts[1:], strict=False):
+            changes = core.changes(lower, upper)
+            assert changes.column_names == [*(each.name for each in stored), DIFF]
+            there = [*there, *zip(*(each.to_pylist() for each in changes.columns), strict=True)]
+            found.setdefault(table, []).append(there)
+    return found
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.integers(1, 400), min_size=1, max_size=6, unique=True), st.integers(0, 9))
+def test_no_bid_is_there_before_its_auction_nor_anybody_who_is_not(cuts, seed) -> None:
+    """However many events there are."""
+    found = parts("auction", [0, *sorted(cuts)], seed=seed)
+    for at, bids in enumerate(found["bids"]):
+        auctions = {row[0] for row in found["auctions"][at]}
+        users = {row[0] for row in found["users"][at]}
+        assert {row[2] for row in bids} <= auctions and {row[1] for row in bids} <= users
+        assert (len(found["users"][at]), len(found["organizations"][at])) == (4000, 20), "once, and from the start"
+
+
+def test_what_a_source_with_parts_says_of_itself_is_one_row() -> None:
+    there: dict[int, int] = {}
+    for lower, upper in ((0, 5), (5, 6), (6, 900)):
+        table = offsets(lower, upper)
+        for offset, diff in zip(*(each.to_pylist() for each in table.columns), strict=True):
+            there[offset] = there.get(offset, 0) + diff
+        assert {offset for offset, count in there.items() if count} == {upper}

@@ -27,10 +27,23 @@ as it does with messages of a topic; the number that comes next is in the bindin
 timestamp never change, and after a restart, a kill, or beside a second controller no event comes twice and none is
 left out.
 
-**A source has the rows of one relation.** A generator of several is several sources, each with its `TABLE` (there is
-no `FOR ALL TABLES`). With the same options they fit together: all of them count the same events, and each has the rows
-of those that are of its relation. They are bound by commits of their own, so at one timestamp one source may be some
-events ahead of another.
+**A source has the rows of one relation.** A generator of several is several sources, in one of two ways.
+
+    CREATE SOURCE house FROM LOAD GENERATOR AUCTION (TICK INTERVAL '1s') FOR ALL TABLES
+    CREATE SOURCE house FROM LOAD GENERATOR AUCTION (TICK INTERVAL '1s') FOR TABLES (auctions, bids AS offers)
+
+`FOR ALL TABLES` and `FOR TABLES (… [AS name])` make **parts that advance by one commit: at each timestamp all of them
+have the rows of the same events**, so no bid is there without its auction. The source itself, `house`, has one row: in
+`"offset"`, how many events those are, which joins with its parts at one timestamp (it is what Materialize calls the
+progress, which there is a subsource of its own). What is there from the start comes with the first event. Parts are in
+the source's schema and are listed by `SHOW SOURCES` as `subsource`; they go with the source (`DROP SOURCE house`; what
+reads one of them wants `CASCADE`), begin anew and move with it, and not by themselves (2BP01, 0A000); each may be
+renamed, indexed, clustered, and kept for longer. `pg_depend` has them as depending on it (`a`). `SHOW CREATE SOURCE`
+of a part shows what made the whole. They are kept by catalogs of format 12.
+
+With `TABLE` each relation is a source by itself. With the same options they fit together: all of them count the same
+events, and each has the rows of those that are of its relation. They are bound by commits of their own, so at one
+timestamp one source may be some events ahead of another.
 
 **Events are due by time.** Event *n* is due *n* / rate after the start, which is when the statement was run, unless
 `START TIMESTAMP` says so. What was missed while no storage controller was there is made up for, as fast as it goes.

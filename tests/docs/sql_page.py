@@ -318,7 +318,8 @@ The storage controller reads topics and asks registries for the schemas of messa
 SOURCE` asks for the newest one. So both processes have the secrets of these connections in their places.
 
 `CREATE SOURCE s FROM LOAD GENERATOR COUNTER | KEY VALUE | AUCTION | NEXMARK | TPCH [(option …)]` reads nothing and
-makes up its rows: [generators.md](generators.md) has the options. It needs catalog format 10.
+makes up its rows: [generators.md](generators.md) has the options. It needs catalog format 10. `FOR ALL TABLES` and `FOR
+TABLES (a [AS x], …)` make a source of each relation, which advance by one commit, and need format 12.
 
 ### Sinks
 

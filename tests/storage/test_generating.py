@@ -12,7 +12,7 @@ import pytest
 from catalog_log.objects import Generator, Source
 from catalog_log.objects.generator import FORMAT
 from collection.columns import DIFF
-from collection.generators.kinds import KINDS, core_of
+from collection.generators.kinds import KINDS, OFFSET_COLUMNS, core_of, parts_of
 from tests.storage.test_copied_sources import Copying, copying, sums
 from tests.storage.test_storage_controller import eventually
 from tests.storage.test_storage_process import start
@@ -107,3 +107,90 @@ def test_a_snapshot_is_visible_at_once_and_what_comes_after_is_due_by_time(world
     assert sum(ts == first for ts, _, _ in changes) >= 1_000
     world.tell("u1")
     eventually(lambda: not controller.status()["sources"])
+
+
+# -- of one generator
+
+
+def group(number: int, kind: str, *tables: str, options: dict[str, int] | None = None, **said: int) -> list[Source]:
+    """The whole, and a source for each of ``tables``."""
+    made = generator(kind, options=options, **said)
+    members = tuple((table, f"u{n}") for n, table in enumerate(tables, number + 1))
+    whole = replace(source(number, replace(made, table=tables[0])), columns=OFFSET_COLUMNS,
+                    generator=replace(made, members=members))  # fmt: skip
+    parts = [source(n, replace(made, table=table, group=whole.id)) for n, table in enumerate(tables, number + 1)]
+    return [whole, *parts]
+
+
+def by_timestamp(changes: list[tuple]) -> dict[int, list[tuple]]:
+    found: dict[int, list[tuple]] = {}
+    for ts, row, diff in changes:
+        found.setdefault(ts, []).append((row, diff))
+    return found
+
+
+def agree(world: Copying, whole: Source, parts: list[Source]) -> int:
+    """At each timestamp each part has what the events below the whole's number give, and nothing else.  How many
+    timestamps there were."""
+    steps = by_timestamp(world.changes(whole))
+    changed = {part.id: by_timestamp(world.changes(part)) for part in parts}
+    cores = {source_id: core for source_id, _, core in parts_of(whole.generator)}
+    assert all(set(each) <= set(steps) for each in changed.values()), "nothing changes without the whole"
+    lower = 0
+    for ts in sorted(steps):
+        upper = max(row[0] for row, diff in steps[ts] if diff > 0)
+        assert sorted(steps[ts]) == sorted([((upper,), 1)] + ([((lower,), -1)] if lower else []))
+        for part in parts:
+            table = cores[part.id].changes(lower, upper)
+            rows = zip(*(each.to_pylist() for each in table.columns[:-1]), strict=True)
+            wanted = list(zip(rows, table.column(DIFF).to_pylist(), strict=True))
+            assert sorted(changed[part.id].get(ts, [])) == sorted(wanted), f"{part.name} of {lower} to {upper}"
+        lower = upper
+    assert lower == whole.generator.bound
+    return len(steps)
+
+
+def test_parts_killed_and_beside_a_second_have_the_rows_of_the_same_events(world: Copying) -> None:
+    """No timestamp shows a bid whose auction is not there, and an order has its lines, whoever dies when."""
+    tables = ("organizations", "users", "accounts", "auctions", "bids")
+    house = group(1, "auction", *tables, options={"event interval": 1_000_000}, events=400, micros=1_000_000,
+                  bound=12_000)  # fmt: skip
+    goods = group(11, "tpch", "orders", "lineitem", "part", options={"scale factor": 1}, events=20, micros=1_000_000,
+                  first=1_890, together=1_890, bound=2_500)  # fmt: skip
+    world.tell(*house, *goods)
+    children = [start(world.bootstrap, world.env)]
+    try:
+        eventually(lambda: world.taken(house[0]) >= 1_000, 120)
+        children[0].send_signal(signal.SIGKILL)
+        children.append(start(world.bootstrap, world.env))
+        eventually(lambda: world.taken(house[0]) >= 6_000, 120)
+        children.append(start(world.bootstrap, world.env))  # two of them, in each other's way
+        eventually(lambda: world.taken(house[0]) == 12_000 and world.taken(goods[0]) == 2_500, 240)
+    finally:
+        for child in children:
+            child.send_signal(signal.SIGKILL)
+            child.wait()
+            for pipe in (child.stdin, child.stdout, child.stderr):
+                pipe.close()
+    assert agree(world, house[0], house[1:]) > 5
+    assert agree(world, goods[0], goods[1:]) >= 2
+    auctions, bids = (by_timestamp(world.changes(each)) for each in house[4:6])
+    known: set[int] = set()
+    for ts in sorted({*auctions, *bids}):
+        known |= {row[0] for row, _ in auctions.get(ts, [])}
+        assert {row[2] for row, _ in bids.get(ts, [])} <= known
+    first = min(by_timestamp(world.changes(goods[1])))
+    assert len(by_timestamp(world.changes(goods[1]))[first]) >= 1_500, "all of the snapshot at once"
+
+
+def test_parts_go_with_the_whole(world: Copying) -> None:
+    whole, *parts = group(1, "auction", "auctions", "bids", options={"event interval": 1_000_000}, events=500,
+                          micros=1_000_000)  # fmt: skip
+    world.tell(whole, *parts)
+    controller = world.start()
+    eventually(lambda: world.taken(whole) > 100)
+    (status,) = controller.status()["sources"]
+    assert status["id"] == "u1" and status["state"] == "running"
+    world.tell("u3", "u2", "u1")
+    eventually(lambda: not controller.status()["sources"])
+    eventually(lambda: not {"u1", "u2", "u3", whole.progress_id} & set(world.oracle.barrier().result().bound))

@@ -18,7 +18,7 @@ from values.time.intervals import Interval, show_interval
 def _created(item: Source, name: str, image: ImageLike) -> str:
     reading = item.reading
     if item.generator is not None:
-        return _generated(item, item.generator, name) + with_options(item, image)
+        return _generated(item, item.generator, name, image) + with_options(item, image)
     if reading is None:
         columns = column_lines(item, image)
         made = f"CREATE SOURCE {name} (\n{columns}\n)\nFROM KAFKA TOPIC {_text(item.topic)} FORMAT JSON ENVELOPE NONE"
@@ -72,8 +72,12 @@ def _included(item: Source, reading: Reading) -> list[str]:
     return found
 
 
-def _generated(item: Source, generator: Generator, name: str) -> str:
-    """With all that is kept of it which later code might take for granted otherwise."""
+def _generated(item: Source, generator: Generator, name: str, image: ImageLike) -> str:
+    """With all that is kept of it which later code might take for granted otherwise.  Of a part it is the whole's."""
+    if generator.group:
+        whole = image.item(generator.group)
+        assert isinstance(whole, Source) and whole.generator is not None, f"{item.id} is a part of nothing"
+        return _generated(whole, whole.generator, _full_name(whole.id, image), image)
     kind = KINDS[generator.kind]
     said = dict(generator.options)
     options = [f"TABLE {quoted(generator.table)}"] if generator.table else []
@@ -101,11 +105,21 @@ def _generated(item: Source, generator: Generator, name: str) -> str:
         options.append(f"EVENTS {generator.bound}")
     options.append(f"START TIMESTAMP {generator.start_ms}")
     lines = [f"CREATE SOURCE {name}", f"FROM LOAD GENERATOR {generator.kind.upper()} ({', '.join(options)})"]
+    if generator.members:
+        lines.append(_parts(generator, image))
     if said.get(key_value.OFFSET):
         lines.append(f"INCLUDE OFFSET AS {quoted(item.columns[-1].name)}")
     if item.envelope == UPSERT:
         lines.append("ENVELOPE UPSERT")
     return "\n".join(lines)
+
+
+def _parts(generator: Generator, image: ImageLike) -> str:
+    names = {table: image.item(each).name for table, each in generator.members}  # type: ignore[union-attr]
+    if all(names.get(table) == table for table in KINDS[generator.kind].tables):
+        return "FOR ALL TABLES"
+    parts = [quoted(table) + ("" if name == table else f" AS {quoted(name)}") for table, name in names.items()]
+    return f"FOR TABLES ({', '.join(parts)})"
 
 
 def _shown(option: Option, value: int) -> str:
@@ -125,4 +139,7 @@ def _text(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-ROWS = KindRows("r", _created, listed=lambda item, image: (item.topic or None, item.format))
+_PART = "subsource"
+"""What SHOW SOURCES has as the format of a part of a source."""
+
+ROWS = KindRows("r", _created, listed=lambda item, image: (item.topic or None, _PART if item.group else item.format))
