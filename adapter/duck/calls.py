@@ -15,6 +15,7 @@ from dataclasses import replace
 from adapter.duck.macros import FUNCTION_OIDS, MACROS
 from adapter.duck.named_oids import named_oid, serial_sequence
 from adapter.duck.session_facts import SessionFacts
+from functions.registry import OWN
 from journal.errors import InvalidUsage
 from plan import relations as r
 from plan import scalars as s
@@ -46,7 +47,8 @@ WORDS = frozenset(
     "is_true is_false is_distinct is_not_distinct array extract regexp_matches current_timestamp current_date "
     "localtimestamp rand json_extract json_extract_string list_has_all list_has_any list_extract list_slice list_zip "
     "struct_extract strlen octet_length length substring unhex sha256 to_hex tm_shift_left tm_shift_left_long "
-    "tm_shift_right tm_shift_right_long tm_bytea tm_bytea_text tm_matches tm_regex_take".split()
+    "tm_shift_right tm_shift_right_long tm_bytea tm_bytea_text tm_matches tm_regex_take "
+    "transform unix_micros epoch_us tm_moment element_at".split()
 )
 """What a plan has beside them: signs, and what the grammar's forms are in it."""
 
@@ -78,7 +80,7 @@ otherwise)."""
 _GRAMMAR = frozenset(
     "neg not and or in between like ilike coalesce div is_null is_true is_false is_distinct is_not_distinct array "
     "extract localtimestamp rand current_timestamp current_date grouping percentile_cont percentile_disc "
-    "json_agg".split()
+    "json_agg transform unix_micros element_at".split()
 )
 """Words of a plan's that are no function where it is printed."""
 
@@ -144,7 +146,7 @@ class _Meanings:
             return replace(node, name=ESCAPED[node.name], arguments=tuple(map(_fits, node.arguments)))
         if node.name in RENAMED:
             return replace(node, name=RENAMED[node.name])
-        if node.name in SAME or node.name in WORDS:
+        if node.name in SAME or node.name in WORDS or node.name in OWN:
             return node
         name = node.name.removeprefix("tm_")
         if name not in MACROS:

@@ -30,7 +30,6 @@ _INTERVAL = (
 _ARROW = {
     "oid": pa.uint32(), "regtype": pa.uint32(), "_oid": pa.list_(pa.uint32()), "_int2": pa.list_(pa.int16()),
     "int2vector": pa.list_(pa.uint16()), "oidvector": pa.list_(pa.uint64()), "xid": pa.int64(),
-    "numeric": pa.float64(),
 }  # fmt: skip
 """Postgres's own types travel through the engine as unsigned integers, and all else that is not here or a type of
 ``values.types`` as text."""
@@ -81,7 +80,7 @@ def carried(kind: PgType) -> Carried:
         declared = kind.declared
         if declared is not None and not declared.is_free:
             return Carried(f"CAST({{}} AS DECIMAL({declared.precision}, {declared.scale}))", declared)
-        return Carried("tm_numeric(replace(CAST({} AS VARCHAR), '-nan', 'NaN'))", SqlType("numeric"))
+        return Carried("CAST({} AS VARCHAR)", SqlType("numeric"))
     if name == "interval":
         return Carried(_INTERVAL, SqlType("interval"))
     if name == "jsonb":

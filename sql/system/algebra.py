@@ -21,6 +21,7 @@ from sql.algebra.queries import Condition, Planner
 from sql.algebra.scope import NotGrouped, NotPlanned, Rows, Source, Unsorted
 from sql.system.calls import output_name
 from sql.system.carriers import as_carried, carrier
+from sql.system.exact import exact
 from sql.system.notes import COLUMNS, MEANS, NAMED, OUTPUT, READS, RELATION, STAR, TYPED, USING
 from sql.system.operators import compared
 from sql.system.rows import makes_rows, rows_of
@@ -35,7 +36,7 @@ def plan_of(tree: exp.Expression, columns: Columns, params: Mapping[int, PgType]
     """The plan of a typed ``tree``, whose outputs are ``columns``."""
     planner = SystemPlanner({}, {number: carrier(kind) for number, kind in params.items()})
     try:
-        relation = planner.query(tree, None)
+        relation = exact(planner.query(tree, None))
     except NotPlanned as why:
         raise unsupported(f"{why} in a query over system relations") from None
     finally:

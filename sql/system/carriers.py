@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from decimal import Decimal
 
 from journal.errors import InvalidUsage
 from plan import scalars as s
@@ -30,19 +29,20 @@ from plan.types import (
     Native,
     Row,
     Type,
-    is_number,
+    is_integer,
     list_of,
     of_number,
 )
+from plan.types import element_of as element_of_list
 from sql.system.types import NAMED, VECTORS, PgType, element_of, is_textual
-from trees.errors import unsupported
 from values.bad_text import BadText
-from values.scalars import NUMBER
+from values.numeric import numerics
 from values.text.arrays import read_array
+from values.types import SqlType
 
 OID, JSON, TIME, SPAN = Native("UINTEGER"), Native("JSON"), Native("TIME"), Native("INTERVAL")
-NUMERIC = Native("DECIMAL")
-"""Of numbers that are exact: as many digits as the engine gives them."""
+NUMERIC = Native("VARCHAR")
+"""Of numbers that are exact: their texts, as a user's free numerics have (:mod:`sql.system.exact`)."""
 
 _CARRIERS: dict[str, Type] = {
     "bool": BOOL, "int2": INT2, "int4": INT4, "int8": INT8, "float4": FLOAT4, "float8": FLOAT8, "bytea": BYTEA,
@@ -50,9 +50,6 @@ _CARRIERS: dict[str, Type] = {
     "numeric": NUMERIC, "oid": OID, **dict.fromkeys(NAMED, OID), "xid": INT8, "cid": INT8, "json": JSON, "jsonb": JSON,
     "int2vector": ListOf(Native("USMALLINT")), "oidvector": ListOf(Native("UBIGINT")), "unknown": TEXT,
 }  # fmt: skip
-
-DIGITS_MAX = 38
-"""Of a number that is written out, as the engine has them."""
 
 INTEGERS = frozenset({"int2", "int4", "int8"})
 
@@ -85,28 +82,49 @@ def as_carried(value: s.Scalar, kind: Type) -> s.Scalar:
     if value.type == kind or kind == NOTHING or isinstance(kind, Row):
         return value
     if kind == NUMERIC:
-        exact = isinstance(value.type, Native) or is_number(value.type)
-        return value if exact or value.type == NOTHING else _number(value)
+        return _number(value)
+    if kind == ListOf(NUMERIC) and element_of_list(value.type) == TEXT:
+        return call(kind, "tm_numeric_array", value)
+    if value.type == NUMERIC and value != s.Literal(NUMERIC, True, None):
+        return _of_number(value, kind)
     return s.cast(value, kind)
 
 
 def number(written: str) -> s.Literal:
-    """A number as it is written, without a type: an integer where it is one.  0A000 where it has too many digits."""
-    _, _, power = written.lower().partition("e")
-    if power and len(power.lstrip("+-").lstrip("0")) <= 2:  # else it is not even written out
-        written, power = format(Decimal(written), "f"), ""
-        written += "" if "." in written else "."
-    kind = None if power else of_number(written)
-    if kind is None or kind.name == "numeric" and kind.precision > DIGITS_MAX:
-        raise unsupported(f"a number of more than {DIGITS_MAX} digits in a query over system relations")
-    return s.Literal(kind, False, written.rstrip("."))
+    """A number as it is written, without a type: an integer where it is one that has room in 64 bits."""
+    if written.isdigit() and (kind := of_number(written)).name != "numeric":
+        return s.Literal(kind, False, written)
+    return _read(written)
+
+
+def _read(written: str) -> s.Literal:
+    """22P02 for what is no number, 22003 where it has too many digits."""
+    try:
+        return s.Literal(NUMERIC, False, numerics.read(written))
+    except BadText as error:
+        raise InvalidUsage(error.message, sqlstate=error.sqlstate) from None
+
+
+_OF_FLOATS = {FLOAT4: "tm_numeric_of_float4", FLOAT8: "tm_numeric_of_float8"}
 
 
 def _number(value: s.Scalar) -> s.Scalar:
-    if isinstance(value, s.Literal) and value.value is not None and NUMBER.fullmatch(value.value.strip()):
-        written = value.value.strip().lstrip("+")
-        return number(written if "." in written or "e" in written.lower() else f"{written}.")
+    """A number of any type, or a text, as one with digits of its own."""
+    if isinstance(value, s.Literal) and (value.value is None or value.type == TEXT or is_integer(value.type)):
+        return s.Literal(NUMERIC, True, None) if value.value is None else _read(value.value)
+    if value.type in _OF_FLOATS:
+        return call(NUMERIC, _OF_FLOATS[value.type], value)
+    if value.type in (TEXT, JSON):
+        return call(NUMERIC, "tm_numeric", s.cast(value, TEXT) if value.type == JSON else value)
     return s.cast(value, NUMERIC)
+
+
+def _of_number(value: s.Scalar, kind: Type) -> s.Scalar:
+    if kind in (FLOAT4, FLOAT8):
+        return call(kind, f"tm_{kind.name}", value)
+    if is_integer(kind):
+        return s.cast(call(INT8, "tm_numeric_int", value, text(kind.name)), kind)
+    return s.cast(value, kind)
 
 
 def cast(value: s.Scalar, source: PgType, target: PgType) -> s.Scalar:
@@ -120,16 +138,39 @@ def cast(value: s.Scalar, source: PgType, target: PgType) -> s.Scalar:
     if name in NAMED:
         return _named(value, name, of_text)
     if element_of(name) is not None:
-        return _array(value, target) if of_text else as_carried(value, kind)
+        made = _array(value, target) if of_text else as_carried(value, kind)
+        return made if target.declared is None else _items_kept(made, target)
     if kind == TEXT:
         return _text(value, source, target)
     if kind == BYTEA:
         return _bytes(value, source)
     if source.name == "regproc":
         return as_carried(call(OID, "tm_proc_oid", value), kind)
-    if target.declared is not None and name == "numeric" and not target.declared.is_free:
-        return s.cast(value, target.declared)
-    return as_carried(value, kind)
+    made = as_carried(value, kind)
+    return made if target.declared is None else _kept(made, target.declared)
+
+
+def _kept(value: s.Scalar, declared: SqlType) -> s.Scalar:
+    """``value`` with as many digits as were declared."""
+    digits = [s.number(each) for each in (declared.precision, declared.scale) if each is not None]
+    if not digits:
+        return value
+    if declared.name == "numeric":
+        return call(NUMERIC, "tm_numeric_kept" if declared.is_free else "tm_numeric_limited", value, *digits)
+    if declared.name == "time":
+        micros = call(INT8, "tm_time_limited", call(INT8, "epoch_us", value), *digits)
+        return s.cast(call(TEXT, "tm_time_text", micros), TIME)
+    if declared.name in ("timestamp", "timestamptz"):
+        micros = call(INT8, "tm_moment_limited", call(INT8, "unix_micros", value), *digits)
+        return as_carried(call(TIMESTAMP, "tm_moment", micros), value.type)
+    return value
+
+
+def _items_kept(value: s.Scalar, target: PgType) -> s.Scalar:
+    kind = PgType(element_of(target.name), declared=target.declared.element)
+    each = s.Variable(carrier(kind), True, "x")
+    made = s.Lambda(carrier(kind), True, ("x",), cast(each, PgType(kind.name), kind))
+    return call(value.type, "transform", value, made)
 
 
 def _named(value: s.Scalar, name: str, of_text: bool) -> s.Scalar:
@@ -156,7 +197,7 @@ def _array(value: s.Scalar, target: PgType) -> s.Scalar:
     """An array from its text form."""
     element = PgType(element_of(target.name))
     if not isinstance(value, s.Literal):
-        return as_carried(call(ListOf(Native("VARCHAR")), "tm_array_in", value), carrier(target))
+        return as_carried(call(TEXT.array, "tm_array_in", value), carrier(target))
     spaced = target.name in VECTORS and not value.value.startswith("{")  # what came in binary is written as an array
     items = value.value.split() if spaced else _items(value.value)
     made = [null(element) if each is None else cast(text(each), PgType("text"), element) for each in items]
@@ -197,4 +238,6 @@ def shown(value: s.Scalar, kind: PgType) -> s.Scalar:
         return call(TEXT, f"{kind.name}_out", value)
     if kind.name == "bytea":
         return call(TEXT, "tm_bytea_text", value)
+    if value.type in (FLOAT4, FLOAT8):
+        return call(TEXT, f"tm_{value.type.name}_text", value)
     return as_carried(value, TEXT)

@@ -15,7 +15,7 @@ from sqlglot import exp
 from journal.errors import InvalidUsage
 from sql.system import types as t
 from sql.system.calls import arguments, called, identifier, type_word
-from sql.system.notes import CALLED, MEANS, TYPED
+from sql.system.notes import CALLED, MEANS, TAKES, TYPED
 from sql.system.resolve import function, operator
 from sql.system.scope import Scope
 from sql.system.types import PgType
@@ -73,7 +73,7 @@ def _literal(c: Typer, node: exp.Literal, scope: Scope) -> PgType:
 def _cast(c: Typer, node: exp.Cast, scope: Scope) -> PgType:
     word = type_word(node.to)
     declared = node.to.sql("postgres").lower() if isinstance(node.to, exp.DataType) and node.to.expressions else ""
-    found = t.named(word, "" if word.endswith("[]") else declared)
+    found = t.named(word, declared)
     if isinstance(unnest(node.this), exp.Array) and not unnest(node.this).expressions:
         return found
     got = c.visit(node.this, scope)
@@ -377,6 +377,7 @@ def _within(c: Typer, node: exp.WithinGroup, scope: Scope) -> PgType:
     given += [c.visit(each, scope) for each in ordered]
     node.this.meta[CALLED] = called(node.this)
     found, wanted, _ = function(node.this.meta[CALLED], given)
+    node.this.meta[TAKES] = wanted
     for each, kind in zip([*arguments(node.this), *ordered], wanted, strict=True):
         c.give(each, kind)
     return found
@@ -441,6 +442,7 @@ def call(c: Typer, node: exp.Func, scope: Scope) -> tuple[PgType, bool]:
     if order := node.find(exp.Order):
         _ordered(c, order, scope)
     found, wanted, rows = function(name, types)
+    node.meta[TAKES] = wanted
     for each, kind in zip(_again(node, given), wanted, strict=True):
         c.give(each, kind)
     if name in FIELDS_OF:

@@ -11,6 +11,9 @@ TYPED = "system_type"
 CALLED = "system_called"
 """On a call: the function's name in Postgres."""
 
+TAKES = "system_takes"
+"""On a call: the types that its arguments become."""
+
 MEANS = "system_means"
 """On a name: the column that it is, or the row (:data:`sql.system.scope.Meaning`)."""
 

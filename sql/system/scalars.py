@@ -15,12 +15,13 @@ from sqlglot import exp
 from journal.errors import InvalidUsage
 from plan import relations as r
 from plan import scalars as s
-from plan.types import BOOL, INT4, INT8, NOTHING, TEXT, ListOf, Row, Type, element_of, list_of
+from plan.types import BOOL, FLOAT8, INT4, INT8, NOTHING, TEXT, ListOf, Row, Type, element_of, list_of
 from sql.algebra.scalars import Scalars
 from sql.algebra.scope import NotPlanned, Rows
 from sql.system.calls import AGGREGATES, WINDOWS, arguments, called
 from sql.system.carriers import (
     JSON,
+    NUMERIC,
     OID,
     SPAN,
     array,
@@ -34,8 +35,9 @@ from sql.system.carriers import (
     text,
 )
 from sql.system.comparisons import Comparisons, kind_of, row_of
+from sql.system.extracted import extracted
 from sql.system.formats import formatted
-from sql.system.notes import CALLED, MEANS, TYPED
+from sql.system.notes import CALLED, MEANS, TAKES, TYPED
 from sql.system.operators import applied, negated, signs
 from sql.system.rows import makes_rows
 from sql.system.scope import Meaning, Merged, Place
@@ -44,11 +46,15 @@ from sql.system.types import ROWS, VECTORS, PgType
 from sql.system.types import element_of as item_of
 from trees.errors import no_function
 from trees.nodes import position, unnest
+from values.numeric import numerics
 
 _WITH_NAMES = frozenset({"row_to_json", "to_json", "json_build_object", "json_build_array"})
 """Functions that write the fields of a row with their names: of a ROW these are ``f1``, ``f2``…"""
 
 _FLOATS, T_UNKNOWN = frozenset({"float4", "float8"}), PgType("unknown")
+
+_AS_TAKEN = frozenset("numeric float4 float8 int2 int4 int8".split())
+"""Types of numbers: what stands for one becomes what a function takes."""
 
 _AS_TEXT = {"concat": put_out, "concat_ws": put_out, "quote_literal": shown, "quote_nullable": shown}
 """Functions that take the texts of any values."""
@@ -120,6 +126,8 @@ class SystemScalars(Comparisons):
 
     def _negative(self, node: exp.Expression, rows: Rows) -> s.Scalar:
         value = self.of(node.this, rows)
+        if isinstance(node, exp.Neg) and isinstance(value, s.Literal) and value.type == NUMERIC:
+            return replace(value, value=numerics.neg(value.value))
         if isinstance(node, exp.Neg) and isinstance(value, s.Literal) and not value.value.startswith("-"):
             return replace(value, value=f"-{value.value}")
         return s.Call(value.type, True, "neg" if isinstance(node, exp.Neg) else "~", (value,))
@@ -228,8 +236,7 @@ class SystemScalars(Comparisons):
         return call(kind_of(node), "timezone", self.of(node.args["zone"], rows), self.of(node.this, rows))
 
     def _extract(self, node: exp.Extract, rows: Rows) -> s.Scalar:
-        part = s.Literal(TEXT, False, node.this.name.upper())
-        return call(kind_of(node), "extract", part, self.of(node.expression, rows))
+        return extracted(node.this.name.upper(), self.of(node.expression, rows))
 
     def _interval(self, node: exp.Interval, rows: Rows) -> s.Scalar:
         unit = node.args.get("unit")
@@ -257,7 +264,7 @@ class SystemScalars(Comparisons):
         if makes_rows(node):
             told = "set-returning functions are not allowed here"
             raise InvalidUsage(told, sqlstate="0A000", position=position(node))
-        values = self.all(given, rows)
+        values = self._taken(node, rows)
         if name == "pg_typeof":
             kind = kind_of(given[0]).name
             return s.cast(s.number(ROWS[kind].oid), OID)
@@ -269,13 +276,24 @@ class SystemScalars(Comparisons):
             values = [_AS_TEXT[name](v, kind_of(n)) for v, n in zip(values, given, strict=True)]
         return call(kind_of(node), name, *values)
 
+    def _taken(self, node: exp.Func, rows: Rows) -> list[s.Scalar]:
+        """The arguments of a call: numbers as the function takes them."""
+        given = arguments(node)
+        wanted = node.meta.get(TAKES) or [kind_of(each).name for each in given]
+        return [
+            as_carried(value, carrier(PgType(kind)))
+            if "numeric" in (kind, kind_of(each).name) and kind in _AS_TAKEN
+            else value
+            for value, each, kind in zip(self.all(given, rows), given, wanted, strict=False)
+        ]
+
     def _folded(self, node: exp.Func, name: str, rows: Rows) -> s.Aggregate:
         distinct, order = False, None
         for each in node.expressions if isinstance(node, exp.Anonymous) else node.iter_expressions():
             while isinstance(each, exp.Order) and each.this is not None:
                 order, each = each, each.this
             distinct = distinct or isinstance(each, exp.Distinct)
-        given = self.all(arguments(node), rows)  # none of count(*)
+        given = self._taken(node, rows)  # none of count(*)
         kind = carrier(kind_of(node)) if TYPED in node.meta else INT8
         return s.Aggregate(kind, True, name, tuple(given), distinct, None, self.sorts(order, rows))
 
@@ -287,7 +305,10 @@ class SystemScalars(Comparisons):
         sorts = self.sorts(node.expression, rows)
         if name not in ("percentile_cont", "percentile_disc", "mode"):
             raise no_function(f"{name}(…) within group", position=position(node))
-        given = tuple(self.all(arguments(node.this), rows))
+        given = tuple(self._taken(node.this, rows))
+        wanted = carrier(PgType(node.this.meta[TAKES][-1]))
+        if wanted == FLOAT8:
+            sorts = tuple(replace(each, key=as_carried(each.key, wanted)) for each in sorts)
         return s.Aggregate(carrier(kind_of(node)), True, name, given, within=sorts)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from journal.errors import InvalidUsage
 from sql.system.signatures import ASSIGNED, EXPLICIT, IMPLICIT, TYPES
+from trees.errors import unsupported
 from values.datatypes.registry import DATATYPES
 from values.types import SqlType, no_type, parse_type
 
@@ -151,12 +152,15 @@ def named(word: str, declared: str = "") -> PgType:
     """The type that a cast to ``word`` means (in lower case, with ``[]`` behind of an array); ``declared``: as it was
     written, with digits.  42704 where there is none."""
     if word.endswith("[]"):
-        found = array_of(named(word[:-2]).name)
+        item = named(word[:-2], declared.removesuffix("[]") if "(" in declared else "")
+        found = array_of(item.name)
         if found is None:
             raise no_type(word)
-        return PgType(found)
+        return PgType(found, declared=item.declared.array if item.declared is not None else None)
     word = _SAID_OTHERWISE.get(word, word)
     word = _DOMAINS.get(word, word)
+    if word == "interval" and declared:
+        raise unsupported("a cast to interval(p) in a query over system relations", "cast to interval")
     if word in ROWS and ROWS[word].category != "P" or word in ("cstring", "void"):
         if "(" in declared and word in DATATYPES:
             return PgType(word, declared=parse_type(declared))

@@ -25,7 +25,7 @@ from values.types import SqlType
 if TYPE_CHECKING:
     pass
 
-_OPERATORS = {
+OPERATORS = {
     "+": "tm_numeric_add", "-": "tm_numeric_sub", "*": "tm_numeric_mul", "/": "tm_numeric_div", "%": "tm_numeric_mod",
 }  # fmt: skip
 
@@ -51,7 +51,7 @@ def _has_room(text: str, kind: SqlType) -> bool:
 
 def reckoned(op: str, left: exp.Expression, right: exp.Expression, types: Sequence[SqlType]) -> exp.Expression:
     """``left op right``."""
-    return own(_OPERATORS[op], freed(left, types[0]), freed(right, types[1]))
+    return own(OPERATORS[op], freed(left, types[0]), freed(right, types[1]))
 
 
 def exact_sum(value: exp.Expression) -> exp.Expression:

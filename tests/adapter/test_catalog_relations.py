@@ -337,6 +337,17 @@ def test_what_it_says(relations, image):
          "not amname ~ all(array['^h', 'x']), amname not ilike all(select 'H%') "
          "from pg_am where oid = 2", [(False, True, False, True, True, False)]),
         # Digits that a cast says, whatever the value; a number written with a power; more digits than are exact.
+        ("select avg(n), sum(n) / 3.0, 1 / 3::numeric, round(avg(n), 2) "
+         "from (values (1), (2), (2)) v(n), pg_am where oid = 2",
+         [("1.6666666666666667", "1.6666666666666667", "0.33333333333333333333", "1.67")]),
+        ("select n, count(*) from (values (1.50), (1.5), (2)) v(n), pg_am where oid = 2 group by n order by n desc",
+         [("2", 1), ("1.5", 2)]),
+        ("select '10:11:12.678'::time(1)::text, (timestamp '2024-01-01 23:59:59.96')::timestamp(1)::text, "
+         "'{1.25,null}'::numeric(5,1)[]::text, 12345678901234567890123456789012345678901234567890.5 "
+         "from pg_am where oid = 2",
+         [("10:11:12.7", "2024-01-02 00:00:00", "{1.3,NULL}", "12345678901234567890123456789012345678901234567890.5")]),
+        ("select to_json(1.5), row_to_json(row(n, 'NaN'::numeric))::text from (values (2)) v(n), pg_am where oid = 2",
+         [("1.5", '{"f1":2,"f2":"NaN"}')]),
         ("select 1.5::numeric(6,3)::text, '2.345'::dec(4,2)::text, oid::int4::numeric(5,1)::text, "
          "(select count(*) from pg_am where oid = 2)::numeric(5,2)::text from pg_am where oid = 2",
          [("1.500", "2.35", "2.0", "1.00")]),
@@ -363,7 +374,10 @@ def test_what_postgres_would_say(relations, image, text, wanted):
         ("select 1 from pg_am where unnest('{1}'::int4[]) = 1", "0A000"),
         ("select oid from pg_am limit oid", "42P10"), ("select oid from pg_am offset abs(oid::int4)", "42P10"),
         ("select (select 1 from pg_am limit a.oid) from pg_am a", "0A000"), ("select 1e39::float4 from pg_am", "22003"),
-        ("select 1e999999999 from pg_am", "0A000"), ("select '1e-99'::numeric from pg_am", "0A000"),
+        ("select 1e999999999 from pg_am", "22003"), ("select '1.5x'::numeric from pg_am", "22P02"),
+        ("select 1 / 0.0 from pg_am", "22012"), ("select sum(distinct 1.5) from pg_am", "0A000"),
+        ("select n from (values (1.5)) v(n), pg_am except select 1.50", "0A000"),
+        ("select '1 day'::interval(2) from pg_am", "0A000"),
         ("select '12345.6'::numeric(6,2) from pg_am", "22003"), ("select 12345.6::numeric(6,2) from pg_am", "22003"),
         ("select oid::int4::numeric(2,2) from pg_am", "22003"),
     ],
