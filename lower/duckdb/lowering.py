@@ -144,12 +144,6 @@ def _may_grow(tree: exp.Expression) -> bool:
     return any(str(node.this).upper() in _LONG for node in tree.find_all(exp.Anonymous))
 
 
-def joins(tree: exp.Expression) -> int:
-    """In how many places ``tree`` puts texts together: each may double the longest."""
-    found = [n for n in tree.find_all(exp.Anonymous) if str(n.this).upper() in ("CONCAT", "CONCAT_WS", "TM_BYTES_JOIN")]
-    return len(found) + sum(1 for _ in tree.find_all(exp.DPipe))
-
-
 def text_of(tree: exp.Expression, identify: bool = False) -> str:
     """``tree`` as DuckDB reads it.  0A000 where it has no words for it."""
     return _text_of(tree, identify, copy=True)

@@ -9,17 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from sqlglot import exp
-
 from catalog_log.settings import PROCESS, SPARK
-from functions.registry import OWN
+from functions.registry import FUNCTIONS, OWN
 from journal.errors import InvalidUsage
 from lower.duckdb.decided import Undecided, decided
 from lower.duckdb.gate import plain_words
-from lower.duckdb.long_texts import FUNCTIONS as LONG_TEXTS
-from lower.duckdb.lowering import for_duckdb, joins, text_of
+from lower.duckdb.lowering import for_duckdb, text_of
 from lower.spelled import NotSpelled, spelled
 from plan import relations as r
+from plan import scalars as s
+from plan.nodes import walk
 from trees.budget import bounded
 
 TOLD_SPARK = "the cluster's gear is spark"
@@ -27,6 +26,14 @@ TOLD_SPARK = "the cluster's gear is spark"
 
 JOINED_BYTES_MAX = 32 << 10
 """What texts that are put together may become without a look at each.  DuckDB makes 2,048 rows at once: 64 MB."""
+
+_JOIN = frozenset({"||", "concat", "concat_ws", "tm_bytes_join"})
+"""What puts texts together: each may double the longest.  Where that is looked at it is done in Python."""
+
+_IN_PYTHON = OWN.keys() | _JOIN | {each.form.lower() for each in FUNCTIONS if each.grows} | {
+    "tm_same_letters", "tm_same_words"
+}  # fmt: skip
+"""The calls in a plan that DuckDB runs in Python."""
 
 
 @dataclass(frozen=True)
@@ -48,16 +55,16 @@ class Small:
 def _small(query: r.Query, inexact: bool) -> Small:
     chosen = decided(query, inexact)
     made = spelled(chosen.relation, chosen.names)
-    count, guarded = joins(made), for_duckdb(made, grows=True)
+    called = [node for node in walk(chosen.relation) if isinstance(node, s.Call) and node.name in _IN_PYTHON]
+    joins = sum(1 for node in called if node.name in _JOIN)
+    guarded = for_duckdb(made, grows=True)
     plain_words(guarded)
-    names = OWN.keys() | LONG_TEXTS.keys()
-    calls = {node for node in guarded.find_all(exp.Anonymous) if str(node.this).lower() in names}
     text = long_text = text_of(guarded, identify=True)
-    if count:
+    if joins:
         short = for_duckdb(made, grows=False)
         plain_words(short)
         text = text_of(short, identify=True)
-    return Small(text, long_text, count, len(calls))
+    return Small(text, long_text, joins, len(set(called)))
 
 
 def small(query: r.Query, inexact: bool = False) -> Small | str:
