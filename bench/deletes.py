@@ -33,11 +33,11 @@ def rows_of(each: LocalFile) -> pa.Table:
 
 
 def main() -> None:
-    from controllers.compute.naming import name_relations
     from controllers.compute.relation import Relation
     from controllers.compute.session import MASTER, scratch_directory, start_session, stop_session, warm_up
     from controllers.compute.spark_text import text
     from journal.timestamps import DataTs
+    from sql.views.spark_gate import name_relations
 
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as directory:
         scratch = scratch_directory(Path(directory))

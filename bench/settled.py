@@ -66,11 +66,11 @@ def figures(wanted: Callable[[str], bool]) -> list[Figure]:
 
 
 def main(directory: str) -> None:
-    from controllers.compute.naming import name_relations
     from controllers.compute.relation import Relation
     from controllers.compute.session import MASTER, scratch_directory, start_session, stop_session, warm_up
     from controllers.compute.spark_text import text
     from journal.timestamps import DataTs
+    from sql.views.spark_gate import name_relations
 
     scratch = scratch_directory(Path(directory))
     files = [file(scratch / "chunks", n) for n in range(FILES)]

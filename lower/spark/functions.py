@@ -1,7 +1,7 @@
 """What of Spark a query may call, by name: the one list of them.  Data only.
 
 Spark offers some 500 functions, among them ones that call any method of Java's, name the files that are read or wait.
-We print these.  Whatever is not here is refused by the last gate before Spark (``controllers/compute/naming.py``) and
+We print these.  Whatever is not here is refused by the last gate before Spark (``sql/views/spark_gate.py``) and
 is taken out of Spark when it starts, so that a name that got through all else is unknown to the engine itself.
 ``tests/sql/test_spark_functions.py`` holds that the list has all that we print,
 ``tests/compute/test_spark_functions.py`` that a session offers no other and lacks none.

@@ -227,7 +227,7 @@ def _named(bound: Bound, columns: tuple[Column, ...], objects: Objects) -> tuple
         tree = _called(exp.Subquery(this=tree), outputs)
     told, query = planned_as(tree, {}, objects)
     in_spark = spark_tree(told)
-    surveyed(in_spark, ())  # as the gate before Spark does (controllers/compute/naming.py), of what is taken later
+    surveyed(in_spark, ())  # as the gate before Spark does (sql/views/spark_gate.py), of what is taken later
     text = printed(in_spark)
     if isinstance(query, Unplanned):
         parse_spark(text)  # of which there is nothing else, so that is what the gate reads

@@ -123,8 +123,8 @@ class Bench:
 
     def truth(self, view) -> Counter:
         """What its query is now."""
-        from controllers.compute.naming import name_relations
         from controllers.compute.spark_text import text
+        from sql.views.spark_gate import name_relations
 
         snapshots = {i: r.snapshot(self.now) for i, r in view.inputs.items()}
         query = name_relations(self.queries[view.id], view.inputs, {i: s.rows() for i, s in snapshots.items()})

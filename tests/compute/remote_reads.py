@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 from catalog_log.objects import Column
 from collection.columns import DIFF
 from controllers.changes import stamp
-from controllers.compute.naming import name_relations
 from controllers.compute.relation import Relation
 from controllers.compute.running import answered, cores
 from controllers.compute.session import scratch_directory, serve_files, start_session, stop_session
@@ -25,6 +24,7 @@ from controllers.compute.spark_text import parse, text
 from journal.timestamps import DataTs
 from segments.model import Segment, new_path
 from segments.parquet import LocalFile, encode
+from sql.views.spark_gate import name_relations
 
 MASTER = "local-cluster[2,1,1024]"
 PART = 100_000

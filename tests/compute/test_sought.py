@@ -13,7 +13,6 @@ import pytest
 from catalog_log.objects import Column
 from controllers.arrangements.tuples import to_rows
 from controllers.compute import chunks
-from controllers.compute.naming import name_relations
 from controllers.compute.relation import Relation
 from controllers.compute.sought import Sought, sought
 from controllers.compute.spark_text import text
@@ -23,6 +22,7 @@ from segments.pruning import Op
 from segments.statistics import measured, packed
 from sql.statements.select import plan_select
 from sql.syntax.parse import parse
+from sql.views.spark_gate import name_relations
 from tests.compute.spoken import plan_of
 from tests.compute.test_settled import file, later
 from tests.sql.doubles import ddl, empty_image, names

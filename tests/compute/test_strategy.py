@@ -10,7 +10,6 @@ from sqlglot import exp
 
 from collection.columns import DIFF
 from controllers.compute.groups import AggregateCall
-from controllers.compute.naming import name_relations
 from controllers.compute.operators.planned import Planned
 from controllers.compute.operators.prepared import Prepared
 from controllers.compute.spark_text import parse, text
@@ -22,6 +21,7 @@ from plan.scalars import cast
 from plan.text import lines
 from plan.types import INT4, ListOf
 from sql.views.kept_views import TEXT_ALONE
+from sql.views.spark_gate import name_relations
 from tests.compute.spoken import strategy_of
 
 INPUTS = ("u5", "u7")

@@ -11,10 +11,10 @@ import pytest
 from sqlglot import exp
 
 from controllers.arrangements.tuples import to_rows
-from controllers.compute.naming import name_relations
 from controllers.compute.session import TEXT_STAYS_TEXT
 from controllers.compute.spark_text import text
 from controllers.compute.strategy import Recompute
+from sql.views.spark_gate import name_relations
 
 NASTY = [json.loads(line) for line in (Path(__file__).parent.parent / "sql" / "nasty.txt").read_text().splitlines()]
 

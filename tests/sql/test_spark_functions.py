@@ -12,12 +12,12 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.tokens import TokenType
 
 import sql
-from controllers.compute.naming import refused
 from controllers.compute.spark_text import parse
 from functions.registry import OWN
 from lower.duckdb.forms import FORMS
 from lower.spark.forms import BUILT, SPARK
 from lower.spark.functions import SPARK_FUNCTIONS
+from sql.views.spark_gate import refused
 from tests.differential.ours import Ours
 from tests.differential.sides import lines
 from trees.functions import AGGREGATE_NODES, WITHOUT_ARGUMENTS

@@ -8,13 +8,13 @@ from functools import cached_property
 from sqlglot import exp
 
 from controllers.compute.gathering import Question, questions
-from controllers.compute.naming import name_relations, over_plan
 from controllers.compute.operators.small import Told, told
 from journal.errors import InvalidUsage
 from lower.spark.lowering import spark_sql, spark_tree
 from lower.spelled import NotSpelled, spelled
 from plan import relations as r
 from plan.nodes import walk
+from sql.views.spark_gate import name_relations, over_plan
 from trees.budget import bounded
 from trees.nodes import parse_spark
 

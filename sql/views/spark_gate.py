@@ -16,10 +16,10 @@ from collections.abc import Collection, Mapping
 import sqlglot
 from sqlglot import exp
 
-from controllers.compute.spark_text import derived, parse, text
 from journal.errors import InvalidUsage
 from lower.plain_words import plain_words
 from lower.spark.functions import LET_THROUGH, NODES_OF_FORMS, REACHING
+from lower.spark.text import derived, parse, text
 from plan import relations as r
 from plan import scalars as s
 from plan.calls import unknown
