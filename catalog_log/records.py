@@ -32,7 +32,7 @@ Format 9 has PRIMARY KEY and UNIQUE (``KEYS_FROM``), keeps history of some relat
 Format 10 has sources over load generators (``GENERATORS_FROM``), and CHECK: ``CHECKS_FROM``.
 Format 11 has sinks that write Avro, and such into Iceberg (``AVRO_SINKS_FROM``, ``ICEBERG_FROM``), and sources of CSV
 with a header: ``HEADERS_FROM``.
-Format 12 has sources that are generated together: ``GROUPS_FROM``."""
+Format 12 has sources that are generated together, and of Protocol Buffers: ``GROUPS_FROM``, ``PROTOBUF_FROM``."""
 
 DEFINITIONS_FROM = 3
 """The first format in which a view is a :class:`~catalog_log.objects.Definition`, not
@@ -84,6 +84,9 @@ HEADERS_FROM = 11
 GROUPS_FROM = 12
 """The first format in which several sources may have one generator: code that knows format 11 alone cannot decode
 them."""
+PROTOBUF_FROM = 12
+"""The first format in which a source's messages may be Protocol Buffers: code that knows format 11 alone cannot decode
+one."""
 
 KNOWN_FORMATS = frozenset(range(1, FORMAT_VERSION + 1))
 """Catalog formats that this code can fold.  Any other in a genesis stops the process."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-JSON, TEXT, BYTES, CSV, AVRO = "json", "text", "bytes", "csv", "avro"
+JSON, TEXT, BYTES, CSV, AVRO, PROTOBUF = "json", "text", "bytes", "csv", "avro", "protobuf"
 
 NONE, UPSERT, DEBEZIUM = "none", "upsert", "debezium"
 """Each message is a row; the newest message of a key is its row; the newest ``after`` of a key is."""
@@ -27,8 +27,9 @@ METADATA = (PARTITION, OFFSET, TIMESTAMP, HEADERS)
 
 @dataclass(frozen=True)
 class Format:
-    """What bytes mean.  ``columns``, ``delimiter`` and ``header`` are of CSV, the rest of Avro: ``schema`` is the
-    reader's, as JSON; with a ``registry_id`` (a connection's) each message says by which schema it was written."""
+    """What bytes mean.  ``columns``, ``delimiter`` and ``header`` are of CSV.  Of Avro ``schema`` is the reader's, as
+    JSON; with a ``registry_id`` (a connection's) each message says by which schema it was written.  Of Protocol Buffers
+    it is a ``FileDescriptorSet``, in hex, and ``message`` the type in it."""
 
     kind: str
     columns: int = 0
@@ -37,6 +38,7 @@ class Format:
     registry_id: str = ""
     header: tuple[str, ...] = ()
     """The fields of a message that is a header, and no row; none: there is no such."""
+    message: str = ""
 
 
 @dataclass(frozen=True)
@@ -68,8 +70,9 @@ class Reading:
         """As a record has it."""
         found = asdict(self)
         for each in (found["value"], found["key"]):
-            if each is not None and not each["header"]:
-                del each["header"]  # which code that knows format 10 alone has no name for
+            for name in ("header", "message"):  # which code that knows format 10 alone has no names for
+                if each is not None and not each[name]:
+                    del each[name]
         return json.dumps(found, separators=(",", ":"))
 
     @classmethod
@@ -90,4 +93,6 @@ def _format(found: Mapping[str, Any]) -> Format:
     made = Format(**found)
     if not isinstance(made.header, (list, tuple)) or not all(isinstance(each, str) for each in made.header):
         raise TypeError("a header of texts")
+    if not isinstance(made.message, str):
+        raise TypeError("a message's name")
     return replace(made, header=tuple(made.header))

@@ -10,17 +10,15 @@ a record are ``jsonb``.  A union of several types is none of ours.
 from __future__ import annotations
 
 import datetime as dt
-import math
 from collections.abc import Callable, Sequence
 from decimal import Context, Decimal
 from typing import NamedTuple
 
-from collection.rows import ROW_BYTES_MAX
+from collection.messages.built_jsonb import jsonb_of, shown
 from schemas.avro_messages import BadSchema, Tree
 from values.bad_text import BadText
-from values.json_values import BadValue, Number, string
+from values.json_values import BadValue, string
 from values.sql_type import NUMERIC_PRECISION_MAX
-from values.text.jsonb import of_json
 from values.text.uuids import read_uuid
 
 Convert = Callable[[object], object]
@@ -110,37 +108,7 @@ def _array(tree: Tree) -> tuple[str, Convert] | None:
 
 def _jsonb(tree: Tree) -> Convert:
     shaped = _json(tree)
-
-    def convert(value: object) -> str:
-        found = shaped(value)
-        if _left_of(found, ROW_BYTES_MAX) < 0:
-            raise BadValue(f"as jsonb it has more than {ROW_BYTES_MAX} bytes")
-        try:
-            return of_json(found)
-        except BadText as error:
-            raise BadValue(error.message) from None
-
-    return convert
-
-
-def _left_of(value: object, left: int) -> int:
-    """What is left of ``left`` characters once ``value`` is written; below 0 as soon as it is known to be too long.
-
-    Of a small message it may be gigabytes: the names of a schema's fields stand in each of its records.
-    """
-    if isinstance(value, str):
-        return left - len(value) - 2
-    if isinstance(value, list):
-        for each in value:
-            left = _left_of(each, left - 2)
-            if left < 0:
-                break
-    elif isinstance(value, dict):
-        for name, each in value.items():
-            left = _left_of(each, left - len(name) - 6)
-            if left < 0:
-                break
-    return left - 4
+    return lambda value: jsonb_of(shaped(value))
 
 
 def _json(tree: Tree) -> Convert:
@@ -165,23 +133,7 @@ def _json(tree: Tree) -> Convert:
     if found is None:
         raise BadSchema(f"{kind} is no type of a value")
     _, convert = found
-    return lambda value: _shown(convert(value))
-
-
-def _shown(value: object) -> object:
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            raise BadValue(f"{value} is not JSON")
-        return Number(repr(value))
-    if isinstance(value, (int, Decimal)):
-        return Number(format(value, "f") if isinstance(value, Decimal) else str(value))
-    if isinstance(value, bytes):
-        return "\\x" + value.hex()
-    if isinstance(value, (dt.date, dt.datetime)):
-        return value.isoformat()
-    return value
+    return lambda value: shown(convert(value))
 
 
 def _whole(name: str, bits: int) -> tuple[str, Convert]:
@@ -228,7 +180,7 @@ def _time(unit: int) -> Convert:
     return convert
 
 
-def _moment(unit: int, zone: dt.tzinfo | None) -> Convert:
+def moment(unit: int, zone: dt.tzinfo | None) -> Convert:
     def convert(value: int) -> dt.datetime:
         try:
             return (_EPOCH + dt.timedelta(microseconds=value * unit)).replace(tzinfo=zone)
@@ -261,10 +213,10 @@ _LOGICAL: dict[tuple[str, object], tuple[str, Convert]] = {
     ("int", "date"): ("date", _date),
     ("int", "time-millis"): ("time", _time(1000)),
     ("long", "time-micros"): ("time", _time(1)),
-    ("long", "timestamp-millis"): ("timestamptz", _moment(1000, dt.UTC)),
-    ("long", "timestamp-micros"): ("timestamptz", _moment(1, dt.UTC)),
-    ("long", "local-timestamp-millis"): ("timestamp", _moment(1000, None)),
-    ("long", "local-timestamp-micros"): ("timestamp", _moment(1, None)),
+    ("long", "timestamp-millis"): ("timestamptz", moment(1000, dt.UTC)),
+    ("long", "timestamp-micros"): ("timestamptz", moment(1, dt.UTC)),
+    ("long", "local-timestamp-millis"): ("timestamp", moment(1000, None)),
+    ("long", "local-timestamp-micros"): ("timestamp", moment(1, None)),
 }
 
 _UNITS = {

@@ -10,15 +10,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
+from google.protobuf.descriptor import Descriptor
 
 from catalog_log.objects import Column
-from catalog_log.objects.reading import AVRO, BYTES, CSV, JSON, TEXT, Format
+from catalog_log.objects.reading import AVRO, BYTES, CSV, JSON, PROTOBUF, TEXT, Format
 from collection.columns import Columns, arrow_schema, sql_type
 from collection.json_rows import BadRow, decode_batch, decode_json, planned
-from collection.messages import avro_types
+from collection.messages import avro_types, protobuf_types
 from collection.messages.avro_columns import column_of
 from collection.messages.csv_lines import fields_in
 from collection.rows import ROW_BYTES_MAX
+from schemas import protobuf_messages
 from schemas.avro_messages import BadMessage, BadSchema, Schema, read_schema, reading
 from values.bad_text import BadText
 from values.from_json import text_converter
@@ -63,6 +65,8 @@ def decoder(format: Format, columns: Columns, member: str = "") -> Decoder:
     if format.kind == AVRO:
         return _avro(format, columns, member)
     assert not member, f"{format.kind} has no members"
+    if format.kind == PROTOBUF:
+        return _protobuf(format, columns)
     return Decoder({TEXT: _text, BYTES: _bytes, CSV: _csv}[format.kind](format, columns))
 
 
@@ -272,6 +276,50 @@ def _avro(format: Format, columns: Columns, member: str) -> Decoder:
     return Decoder(decode, format.registry_id, know, many)
 
 
+def _protobuf(format: Format, columns: Columns) -> Decoder:
+    of = type_of(format)
+    by_name = {part.field.name: part for part in protobuf_types.parts_of(of)}
+    parts = [by_name.get(column.name) for column in columns]
+    for part, column in zip(parts, columns, strict=True):
+        if part is None:
+            raise BadSchema(f"it has no field {column.name}")
+    read, raws = protobuf_messages.reading(of), [part.raw for part in parts]
+    cells = [(column.name, column.nullable, part.field.convert) for part, column in zip(parts, columns, strict=True)]
+    schema = arrow_schema(columns)
+
+    def decode(data: bytes) -> Cells | BadRow:
+        try:
+            message = read(data)
+            return _cells(cells, [raw(message) for raw in raws])
+        except (BadMessage, BadValue) as error:
+            return BadRow(str(error))
+
+    def many(values: Sequence[bytes]) -> tuple[pa.Table, list[BadRow]] | None:
+        arrays = []
+        try:
+            messages = [read(each) for each in values]
+            for part, column in zip(parts, columns, strict=True):
+                array = column_of(part.field, column.nullable, [part.raw(each) for each in messages])
+                if array is None:
+                    return None
+                arrays.append(array)
+        except (BadMessage, BadValue):
+            return None
+        return pa.Table.from_arrays(arrays, schema=schema), []
+
+    # What may grow is measured message by message before it is kept.
+    return Decoder(decode, many=None if any(part.long for part in parts) else many)
+
+
+def type_of(format: Format) -> Descriptor:
+    """The message type of ``PROTOBUF``.  Raises ``BadSchema``."""
+    try:
+        data = bytes.fromhex(format.schema)
+    except ValueError:
+        raise BadSchema("it is not in hex") from None
+    return protobuf_messages.read_type(data, format.message)
+
+
 def member_of(tree: object, member: str) -> object:
     """The schema of a record's field without null.  Raises ``BadSchema``."""
     fields = {each["name"]: each["type"] for each in tree["fields"]} if _is_record(tree) else {}
@@ -285,8 +333,8 @@ def member_of(tree: object, member: str) -> object:
 
 
 def is_record(format: Format) -> bool:
-    """Whether values are records of Avro, whose fields are columns.  Raises ``BadSchema``."""
-    return format.kind == AVRO and _is_record(read_schema(format.schema).tree)
+    """Whether values have fields, which are columns.  Raises ``BadSchema``."""
+    return format.kind == PROTOBUF or format.kind == AVRO and _is_record(read_schema(format.schema).tree)
 
 
 def _is_record(tree: object) -> bool:

@@ -24,15 +24,16 @@ from catalog_log.objects.reading import (
     NONE,
     OFFSET,
     PARTITION,
+    PROTOBUF,
     TEXT,
     TIMESTAMP,
     VALUE,
     Format,
     Reading,
 )
-from collection.messages import avro_types
+from collection.messages import avro_types, protobuf_types
 from collection.messages.avro_types import WHOLE, Field
-from collection.messages.formats import is_record, member_of
+from collection.messages.formats import is_record, member_of, type_of
 from collection.messages.judging import AFTER
 from journal.errors import InvalidUsage
 from journal.names import TopicNames
@@ -194,6 +195,9 @@ def _check_together(s: st.CreateSource, key: FormatSpec | None) -> None:
 def _format(s: st.CreateSource, part: str, spec: FormatSpec, image: ImageLike, names: Names) -> Format:
     if spec.kind == CSV and spec.header is not None:
         return _with_header(s, spec, image)
+    if spec.kind == PROTOBUF:
+        _check_format(image, records.PROTOBUF_FROM, "FORMAT PROTOBUF", spec.position, "")
+        return Format(PROTOBUF, schema=spec.schema, message=spec.message)
     if spec.kind != AVRO:
         return Format(spec.kind, spec.columns, spec.delimiter)
     if spec.registry is None:
@@ -210,11 +214,7 @@ def _format(s: st.CreateSource, part: str, spec: FormatSpec, image: ImageLike, n
 
 
 def _with_header(s: st.CreateSource, spec: FormatSpec, image: ImageLike) -> Format:
-    if image.genesis.format_version < records.HEADERS_FROM:
-        raise unsupported(
-            f"CSV WITH HEADER in a catalog of format {image.genesis.format_version}", position=spec.position,
-            hint=f"catalogs made with format {records.HEADERS_FROM} or later keep it: say CSV WITH n COLUMNS",
-        )  # fmt: skip
+    _check_format(image, records.HEADERS_FROM, "CSV WITH HEADER", spec.position, ": say CSV WITH n COLUMNS")
     if not spec.header and not s.columns:
         raise InvalidUsage("CSV WITH HEADER needs the header's names, or a column list", sqlstate="42601",
                            position=spec.position, hint="CSV WITH HEADER (name, …)")  # fmt: skip
@@ -222,7 +222,21 @@ def _with_header(s: st.CreateSource, spec: FormatSpec, image: ImageLike) -> Form
     return Format(CSV, len(names), spec.delimiter, header=names)
 
 
+def _check_format(image: ImageLike, least: int, what: str, position: int, instead: str) -> None:
+    there = image.genesis.format_version
+    if there < least:
+        told = f"catalogs made with format {least} or later keep it{instead}"
+        raise unsupported(f"{what} in a catalog of format {there}", position=position, hint=told)
+
+
 def _fields(format: Format, position: int, member: str = "") -> list[Field | str]:
+    if format.kind == PROTOBUF:
+        try:
+            return [part.field for part in protobuf_types.parts_of(type_of(format))]
+        except BadSchema as error:
+            raise InvalidUsage(
+                "invalid Protobuf schema", sqlstate="22023", position=position, detail=str(error)
+            ) from None
     try:
         tree = read_schema(format.schema).tree
         return avro_types.fields_of(member_of(tree, member) if member else tree)
@@ -233,8 +247,8 @@ def _fields(format: Format, position: int, member: str = "") -> list[Field | str
 def _value_columns(s: st.CreateSource, format: Format) -> list[Column]:
     if format.kind == JSON:
         return _declared(s)
-    if format.kind == AVRO:
-        return _avro_columns(s, _fields(format, s.value.position, AFTER if s.envelope == DEBEZIUM else ""))
+    if format.kind in (AVRO, PROTOBUF):
+        return _schema_columns(s, _fields(format, s.value.position, AFTER if s.envelope == DEBEZIUM else ""))
     if format.kind == CSV:
         if not s.columns:
             names = format.header or [f"column{n}" for n in range(1, format.columns + 1)]
@@ -252,7 +266,7 @@ def _value_columns(s: st.CreateSource, format: Format) -> list[Column]:
     return _declared(s)
 
 
-def _avro_columns(s: st.CreateSource, fields: Sequence[Field | str]) -> list[Column]:
+def _schema_columns(s: st.CreateSource, fields: Sequence[Field | str]) -> list[Column]:
     at = s.value.position
     if not s.columns:
         for each in fields:
@@ -279,7 +293,7 @@ def _avro_columns(s: st.CreateSource, fields: Sequence[Field | str]) -> list[Col
 def _key_columns(s: st.CreateSource, format: Format) -> list[Column]:
     alias = next((alias for what, alias in s.included if what == KEY), None)
     nullable = s.envelope == NONE
-    if format.kind != AVRO:
+    if format.kind not in (AVRO, PROTOBUF):
         kind = {TEXT: "text", BYTES: "bytea", JSON: "jsonb"}[format.kind]
         return [Column(_named(alias or KEY), kind, nullable)]
     at = (s.key or s.value).position

@@ -16,6 +16,7 @@ from catalog_log.objects.reading import (
     NONE,
     OFFSET,
     PARTITION,
+    PROTOBUF,
     TEXT,
     TIMESTAMP,
     UPSERT,
@@ -27,6 +28,8 @@ from sql.syntax.cursor import Cursor
 from sql.syntax.generators import CreateGenerator, read_generator
 from sql.syntax.statement import DDL, Name
 from trees.errors import unsupported
+from values.bad_text import BadText
+from values.scalars import read_bytea
 
 INCLUDED = (KEY, PARTITION, OFFSET, TIMESTAMP, HEADERS)
 
@@ -49,6 +52,8 @@ class FormatSpec:
     position: int = 0
     header: tuple[str, ...] | None = None
     """Of CSV; empty: the names of the source's columns."""
+    message: str = ""
+    """Of Protocol Buffers, whose ``schema`` is in hex."""
 
 
 @dataclass(frozen=True)
@@ -200,9 +205,31 @@ def _format(c: Cursor) -> FormatSpec:
         if c.word() in ("(", "with", "key", "value") and c.word(1) != "format":
             raise unsupported("options of a schema registry", position=c.position)
         return FormatSpec(AVRO, registry=registry, position=at)
-    if c.word() in ("protobuf", "regex"):
-        raise unsupported(f"FORMAT {c.word().upper()}", hint="AVRO, BYTES, CSV, JSON and TEXT are there", position=at)
+    if c.take(PROTOBUF):
+        return _protobuf(c, at)
+    if c.word() == "regex":
+        told = "AVRO, BYTES, CSV, JSON, PROTOBUF and TEXT are there"
+        raise unsupported("FORMAT REGEX", hint=told, position=at)
     raise c.error()
+
+
+def _protobuf(c: Cursor, at: int) -> FormatSpec:
+    if c.word() == "using" and c.word(1) == "confluent":
+        raise unsupported(
+            "FORMAT PROTOBUF of a schema registry", position=at,
+            hint="write PROTOBUF MESSAGE 'package.Name' USING SCHEMA '…', which protoc --descriptor_set_out makes",
+        )  # fmt: skip
+    c.expect("message")
+    name = c.string()
+    c.expect("using", "schema")
+    if c.word() == "file":
+        raise unsupported("USING SCHEMA FILE", hint="USING SCHEMA '\\x…' has it in the statement", position=c.position)
+    where = c.position
+    try:
+        found = read_bytea(c.string())
+    except BadText as error:
+        raise InvalidUsage(f"invalid schema: {error.message}", sqlstate="22023", position=where) from None
+    return FormatSpec(PROTOBUF, schema=found.hex(), position=at, message=name)
 
 
 def _csv(c: Cursor, at: int) -> FormatSpec:

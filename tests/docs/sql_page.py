@@ -288,6 +288,7 @@ rows.
 | `CSV WITH HEADER [(name, …)] [DELIMITED BY 'c']` | the names, as text, or as listed, which are names too | none |
 | `AVRO USING CONFLUENT SCHEMA REGISTRY CONNECTION r` | fields of the newest schema of subject `t-value` | of `t-key` |
 | `AVRO USING SCHEMA '…'` | the fields of that schema; messages are bare Avro | the same |
+| `PROTOBUF MESSAGE 'package.Name' USING SCHEMA '\\x…'` | the fields of that message | the same |
 
 A message of CSV whose fields are exactly the names of its `HEADER` is a header: no row and no error, wherever it
 stands, for a topic has no first line, and files are sent one after another. (As identifiers names are in lower case,
@@ -300,10 +301,22 @@ records, maps and other arrays jsonb, a union of null and one type that type. A 
 The schema is the source's for ever; messages may be written by any that Avro's rules resolve to it, and whose logical
 types are the same.
 
+Of `PROTOBUF` the schema is a `FileDescriptorSet` in hex, as a bytea is written: what `protoc --include_imports
+--descriptor_set_out=f p.proto` makes, at most 256 KiB (`'\\x'` before `xxd -p f | tr -d '\\n'`). A list chooses
+fields, each of the type that it has: `int32` and its kin int4, `int64` and its kin int8, `uint32` and `fixed32`
+int8, `uint64` and `fixed64` numeric(20,0), `float` float4, `double` float8, `bool`, `string` text, `bytes` bytea,
+an enum text (its value's name, or the number where there is none), `google.protobuf.Timestamp` timestamptz (cut to
+microseconds), its wrappers what they wrap; messages, maps and whatever is repeated jsonb, as Materialize has them,
+with every field by its name, `google.protobuf.Struct` and its kin as the JSON that they say. NULL is what a
+message lacks where its type can tell: messages, `optional` fields, members of a oneof, proto2's fields without a
+default; otherwise the default stands for it, and the column is NOT NULL. Unknown fields are passed over. A message
+is bare Protobuf: what Confluent's serializers put before it, and `USING CONFLUENT SCHEMA REGISTRY`, are not read.
+Messages that hold themselves are jsonb, to 100 levels. It needs catalog format 11.
+
 `ENVELOPE UPSERT`: a message is what its key is from then on, one without a value takes it away. `DEBEZIUM` (JSON or
 Avro) likewise, by `after`; `before` is not looked at. Both need a format of keys (a registry's Avro has one by
-itself), and the key is columns before those of the value; fields of an Avro key that the value has too are one
-column. What is shown between two messages of one batch is nobody's to see. `INCLUDE TIMESTAMP` is timestamptz,
+itself), and the key is columns before those of the value; fields of a key in Avro or Protobuf that the value has
+too are one column. What is shown between two messages of one batch is nobody's to see. `INCLUDE TIMESTAMP` is timestamptz,
 `HEADERS` jsonb (`[{"key": …, "value": …}]`, a value that is no text is `{"hex": …}`).
 
 A message that is no row is in `s_errors`, also one whose schema does not fit, whose id its registry does not know, or

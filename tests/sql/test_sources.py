@@ -10,13 +10,15 @@ import pytest
 from adapter.execute.show import ROWS as SHOWN
 from catalog_log.objects import Source
 from catalog_log.objects.reading import Reading
-from catalog_log.records import CONNECTIONS_FROM, HEADERS_FROM
+from catalog_log.records import CONNECTIONS_FROM, HEADERS_FROM, PROTOBUF_FROM
 from collection.messages.judging import Judge
 from journal.errors import InvalidUsage
+from schemas.avro_messages import BadSchema
 from sql.statements.ddl import plan_ddl
 from sql.statements.ddl_sources import to_fetch
 from sql.syntax.parse import parse
 from sql.syntax.sources import CreateSource, Fetched
+from tests.protobuf import file, said_set
 from tests.sql.doubles import apply, ddl, empty_image, names
 
 CONNECTIONS = (
@@ -32,6 +34,9 @@ ENVELOPE = {"type": "record", "name": "e", "fields": [
     {"name": "before", "type": ["null", ROW]}, {"name": "after", "type": ["null", "v"]},
     {"name": "op", "type": "string"},
 ]}  # fmt: skip
+PROTO = file({"K": {"id": "int64"}, "V": {"id": "int64", "n": "optional string", "tags": "repeated string",
+                                          "big": "uint64", "own": ".p.V"}})  # fmt: skip
+AS_V, AS_K = (f"protobuf message '{name}' using schema '\\x{said_set(PROTO).hex()}'" for name in ("p.V", ".p.K"))
 IN_REGISTRY = "avro using confluent schema registry connection r"
 
 
@@ -88,6 +93,13 @@ def made(statement: CreateSource, image) -> tuple[Source, object]:
          "key bytea !, value text !"),
         ("from kafka topic 't' key format avro using schema '\"long\"' value format text include key as n",
          "n int8, text text !"),
+        (f"from kafka topic 't' format {AS_V} include offset",
+         "id int8 !, n text, tags jsonb !, big numeric(20,0) !, own jsonb, offset int8 !"),
+        (f"(tags jsonb, id bigint not null) from kafka topic 't' format {AS_V}", "tags jsonb, id int8 !"),
+        (f"(n text) from kafka topic 't' key format {AS_K} value format {AS_V} envelope upsert", "id int8 !, n text"),
+        (f"(id bigint) from kafka topic 't' key format text value format {AS_V} include key as k envelope upsert",
+         "k text !, id int8"),
+        (f"(a int) from kafka topic 't' key format {AS_K} value format json include key", "id int8, a int4"),
     ],
 )  # fmt: skip
 def test_messages_give_columns_and_are_shown_as_what_makes_them_again(text, columns, image) -> None:
@@ -149,7 +161,25 @@ def test_json_of_our_own_brokers_is_read_in_place(image) -> None:
         ("from kafka topic 't' format csv with 0 columns", "22023", "invalid number of columns"),
         ("from kafka topic 't' format csv with 2 columns delimited by ''", "22023",
          "DELIMITED BY must be a single one-byte character, no quote and no end of a line"),
-        ("from kafka topic 't' format protobuf using schema 'x'", "0A000", "FORMAT PROTOBUF is not supported"),
+        ("from kafka topic 't' format protobuf using schema 'x'", "42601", 'syntax error at or near "using"'),
+        ("from kafka topic 't' format protobuf message 'p.V' using schema file 'x'", "0A000",
+         "USING SCHEMA FILE is not supported"),
+        ("from kafka topic 't' format protobuf using confluent schema registry connection r", "0A000",
+         "FORMAT PROTOBUF of a schema registry is not supported"),
+        ("from kafka topic 't' format protobuf message 'p.V' using schema '\\xq'", "22023",
+         'invalid schema: invalid hexadecimal data: "\\xq"'),
+        ("from kafka topic 't' format protobuf message 'p.V' using schema '\\x00'", "22023",
+         "invalid Protobuf schema"),
+        (f"from kafka topic 't' format {AS_V.replace('p.V', 'p.X')}", "22023", "invalid Protobuf schema"),
+        (f"(nope text) from kafka topic 't' format {AS_V}", "42703", 'column "nope" is in no field of the schema'),
+        (f"(big bigint) from kafka topic 't' format {AS_V}", "42804",
+         'column "big" is of type int8 but the schema has numeric(20,0)'),
+        (f"from kafka topic 't' key format {AS_K} value format {AS_V} envelope debezium", "0A000",
+         "ENVELOPE DEBEZIUM with FORMAT PROTOBUF is not supported"),
+        (f"from kafka topic 't' format {AS_V} envelope upsert", "22023", "ENVELOPE UPSERT needs the format of keys"),
+        (f"from kafka topic 't' key format {AS_K} value format text include key as k", "0A000",
+         "INCLUDE KEY AS … of a key that is a record is not supported"),
+        ("from kafka topic 't' format regex 'x'", "0A000", "FORMAT REGEX is not supported"),
         ("from kafka topic 't' format avro using schema '{'", "22023", "invalid Avro schema"),
         (f"(nope text) from kafka topic 't' format {IN_REGISTRY}", "42703",
          'column "nope" is in no field of the schema'),
@@ -262,3 +292,18 @@ def test_catalogs_of_before_know_no_header_and_records_say_none_where_there_is_n
     for hostile in ('"a"', "3", "[3]", "{}"):
         with pytest.raises(LookupError):
             Reading.of_text(source.reading.text().replace('"columns":2', f'"columns":2,"header":{hostile}'))
+
+
+def test_catalogs_of_before_know_no_protobuf_and_records_say_none_where_there_is_none() -> None:
+    older = empty_image(PROTOBUF_FROM - 1)
+    with pytest.raises(InvalidUsage) as error:
+        made(parse(f"create source s from kafka topic 't' format {AS_V}"), older)
+    assert error.value.sqlstate == "0A000" and f"format {PROTOBUF_FROM}" in error.value.hint
+    source, _ = made(parse("create source s from kafka topic 't' format text"), older)
+    assert "message" not in source.reading.text()
+    source, _ = made(parse(f"create source s from kafka topic 't' format {AS_V}"), empty_image())
+    assert source.reading.value.message == "p.V" and Reading.of_text(source.reading.text()) == source.reading
+    with pytest.raises(LookupError):
+        Reading.of_text(source.reading.text().replace('"message":"p.V"', '"message":3'))
+    with pytest.raises(BadSchema, match="not in hex"):
+        Judge(replace(source, reading=replace(source.reading, value=replace(source.reading.value, schema="x"))))

@@ -19,6 +19,7 @@ from catalog_log.objects.reading import Format, Reading
 from collection.reader import RunReader
 from journal import clients
 from segments.store import open_store
+from tests.protobuf import file, protobuf, sent
 from tests.registry import SchemaRegistry
 from tests.seeds import seed_of_commit
 from tests.storage.test_storage_controller import World, eventually, state_of
@@ -208,6 +209,36 @@ def test_avro_by_a_registry_that_goes_and_comes(world: Copying, registry, tmp_pa
     _, told = eventually(lambda: (found := state_of(controller, "u1"))[0] == "failed" and found, 60)
     assert "was deleted and made anew" in told or "it lost what was read" in told  # by what was asked first
     assert world.contents(source) == now, "nothing of another topic"
+
+
+def test_protobuf_is_copied_by_the_type_that_its_source_has(world: Copying) -> None:
+    said = file({"K": {"id": "int64"}, "V": {"id": "int64", "name": "optional string", "tags": "repeated string"}})
+    later = file({"V": {"id": "int64", "name": "optional string", "tags": "repeated string", "more": "bytes"}})
+    world.make_topic("protos", 2)
+
+    def of(number: int, text: str | None, by=said) -> tuple[bytes, bytes | None]:
+        value = None if text is None else sent("p.V", f"id: {number} {text}", by)
+        return sent("p.K", f"id: {number}", said), value
+
+    begun = of(1, "name: 'a'"), of(2, "tags: 'x' tags: 'y'"), of(1, "name: 'c'"), of(3, ""), of(3, None)
+    world.send("protos", *begun, (of(4, "")[0], b"\xff"), (None, of(4, "")[1]), (of(4, "")[0], of(5, "")[1]))
+    world.send("protos", of(0, "more: 'new'", later), partition=1)
+    columns = (Column("id", "int8", False), Column("name", "text"), Column("tags", "jsonb", False))
+    reading = Reading(protobuf("p.V", said), protobuf("p.K", said), ("both", "value", "value"))
+    source = world.copied("protos", columns, reading, "upsert")
+    controller = world.start()
+    eventually(lambda: world.taken(source) == 9)
+    assert world.contents(source) == {(0, None, "[]"): 1, (1, "c", "[]"): 1, (2, None, '["x", "y"]'): 1}
+    errors = world.errors(replace_id(source, "u2"))
+    assert [(row[3], row[4]) for row in errors] == [(0, 5), (0, 6), (0, 7)]
+    assert errors[0][0].startswith("not a message of its type") and errors[1][0] == "the record has no key"
+    world.stop()  # and what keys were is made of the rows
+    world.send("protos", of(1, None), of(2, "name: 'z'"))
+    controller = world.start()
+    eventually(lambda: world.taken(source) == 11)
+    assert world.contents(source) == {(0, None, "[]"): 1, (2, "z", "[]"): 1}
+    (status,) = eventually(lambda: [each for each in controller.status()["sources"] if each["behind"] == 0])
+    assert (status["good_rows"], status["bad_rows"]) == (2, 0)
 
 
 def test_killed_again_and_again_each_key_is_what_it_was_told_last(world: Copying) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from adapter.system.kinds.kind import KindRows, column_lines, with_options
 from catalog_log import model
 from catalog_log.objects import Generator, Source
-from catalog_log.objects.reading import AVRO, BOTH, CSV, KEY, METADATA, UPSERT, VALUE, Format, Reading
+from catalog_log.objects.reading import AVRO, BOTH, CSV, KEY, METADATA, PROTOBUF, UPSERT, VALUE, Format, Reading
 from collection.generators import key_value, nexmark
 from collection.generators.kinds import KINDS, MOMENT, THOUSANDTHS, Option
 from collection.messages.formats import is_record
@@ -54,6 +54,8 @@ def _format(format: Format, image: ImageLike) -> str:
         if format.header:
             return f"CSV WITH HEADER ({', '.join(map(quoted, format.header))}){delimited}"
         return f"CSV WITH {format.columns} COLUMNS{delimited}"
+    if format.kind == PROTOBUF:
+        return f"PROTOBUF MESSAGE {_text(format.message)} USING SCHEMA '\\x{format.schema}'"
     if format.kind != AVRO:
         return format.kind.upper()
     if not format.registry_id:
