@@ -62,13 +62,18 @@ def protobuf(message: str, *files) -> Format:
     return Format("protobuf", schema=said_set(*files).hex(), message=message)
 
 
-def sent(message: str, text: str, *files) -> bytes:
-    """The bytes of a message, from its text."""
+def message_class(message: str, *files):
+    """What makes messages of a type."""
     pool = descriptor_pool.DescriptorPool()
     for each in files:
         for name in each.dependency:
             descriptor_pool.Default().FindFileByName(name).CopyToProto(known := descriptor_pb2.FileDescriptorProto())
             pool.Add(known)
         pool.Add(each)
-    made = message_factory.GetMessageClass(pool.FindMessageTypeByName(message))()
-    return text_format.Parse(text, made, descriptor_pool=pool).SerializeToString()
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName(message))
+
+
+def sent(message: str, text: str, *files) -> bytes:
+    """The bytes of a message, from its text."""
+    made = message_class(message, *files)
+    return text_format.Parse(text, made(), descriptor_pool=made.DESCRIPTOR.file.pool).SerializeToString()

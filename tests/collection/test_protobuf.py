@@ -227,6 +227,29 @@ def test_descriptors_that_no_message_is_read_by(data: bytes, name: str, reason: 
     assert reason in str(error.value)
 
 
+def test_any_descriptors_are_a_type_or_are_refused() -> None:
+    rng = random.Random(seed := seed_of_commit())
+    print(f"seed {seed}")
+    good, read = said_set(ALL), 0
+    for _ in range(2000):
+        data = bytearray(good)
+        for _ in range(rng.randrange(1, 4)):
+            at = rng.randrange(len(data) + 1)
+            data[at : at + rng.randrange(3)] = rng.randbytes(rng.randrange(3))
+        try:
+            found = read_type(bytes(data), "p.Nested")
+        except BadSchema:
+            continue
+        read += 1
+        columns = {part.field.name: part.field.type for part in parts_of(found)}
+        judged(
+            source(columns, Format("protobuf", schema=data.hex(), message="p.Nested")),
+            message(b""),
+            message(b"\x12\1a"),
+        )
+    assert 0 < read < 2000
+
+
 def test_files_stand_in_any_order_and_what_comes_with_protobuf_is_protobufs() -> None:
     first = file(
         {"M": {"a": ".q.N", "at": ".google.protobuf.Timestamp"}}, imports=["q.proto", "r.proto", WELL_KNOWN[0]]
