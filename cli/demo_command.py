@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import math
 
 from cli.output import FAILED, OK, StartProgress, console, print_error, print_json
 from cli.stack_options import DEMO_DATA, add_stack_options, settings_from
 from cli.up_command import print_connect, wait_failed
-from demo.run import Demo, DemoSettings
+from demo.run import CORRECTIONS_PER_S, Demo, DemoSettings
 from embedded.frontiers import FrontierReader, frontiers_line
 from embedded.stack import running
 from journal.errors import InvalidUsage, TidemarkError
@@ -21,12 +22,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sample", type=int, metavar="N", help="replay N flights (default: all 336,776)")
     parser.add_argument("--speed", type=float, default=SPEED, metavar="ROWS/S",
                         help="flights per second, 0 for as fast as it goes (default: %(default)g)")  # fmt: skip
+    parser.add_argument("--corrections", type=float, default=CORRECTIONS_PER_S, metavar="N",
+                        help="transactions per second that correct flights, 0 for none (%(default)g)")  # fmt: skip
     parser.add_argument("--stay", action="store_true", help="keep everything up afterwards, until Ctrl-C")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    if arguments.speed < 0 or (arguments.sample is not None and arguments.sample < 1):
-        raise InvalidUsage("--speed takes 0 or more, --sample 1 or more")
+    rates = (arguments.speed, arguments.corrections)
+    if not all(0 <= each < math.inf for each in rates) or (arguments.sample is not None and arguments.sample < 1):
+        raise InvalidUsage("--speed and --corrections take 0 or more, --sample 1 or more")
     out = console(arguments.json)
     progress = StartProgress(out)
     summary: dict = {"command": "demo", "exact": False}
@@ -35,7 +39,10 @@ def run(arguments: argparse.Namespace) -> int:
         with running(settings_from(arguments), progress) as stack:
             out.print(f"ready after {progress.finish():.1f} s")
             print_connect(out, stack)
-            settings = DemoSettings(stack.kafka, stack.dsn(), arguments.env, arguments.sample, arguments.speed or None)
+            settings = DemoSettings(
+                stack.kafka, stack.dsn(), arguments.env, arguments.sample, arguments.speed or None,
+                arguments.corrections or None,
+            )  # fmt: skip
             reader = FrontierReader(stack.kafka, stack.names, "demo")
             try:
                 report = Demo(settings, out, lambda: frontiers_line(reader.now())).run()
@@ -70,5 +77,6 @@ def closing_line(summary: dict) -> str:
     )
     return (
         f"{summary['rows']:,} flights at {summary['rows_per_s']:,.0f} rows/s, freshness p50 {fresh['p50']:.0f} ms "
-        f"p95 {fresh['p95']:.0f} ms, {summary['answers']} answers on the way: {verdict}"
+        f"p95 {fresh['p95']:.0f} ms, {summary['corrections']:,} corrections, {summary['answers']} answers on the way: "
+        f"{verdict}"
     )

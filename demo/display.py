@@ -62,6 +62,7 @@ class Display:
             f"visible {max(0, seen.visible - replay.start_at):,}",
             f"{self.rate():,.0f} rows/s",
             f"freshness p50 {fresh[0]:,.0f} ms p95 {fresh[1]:,.0f} ms" if fresh else "freshness –",
+            f"{seen.last.done if seen.last else 0:,} corrections",
             f"{seen.frames} answers, " + (f"{len(seen.wrong)} WRONG" if seen.wrong else "all exact"),
         ]
         return "  " + " · ".join(parts)
@@ -78,7 +79,7 @@ class Display:
             table.add_row(carrier, name, f"{int(flights):,}", f"{int(arrived):,}", shown)
         lines = [Text(self._headline().strip(), style="red" if self._watcher.seen.wrong else "bold")]
         if frame:
-            lines.append(Text(f"delays_by_route_day: {frame.groups:,} rows; both views and their source in one answer, "
+            lines.append(Text(f"delays_by_route_day: {frame.groups:,} rows; views and what they are of in one answer, "
                               f"{frame.took_s * 1000:.0f} ms, checked by pandas", style="dim"))  # fmt: skip
         if line := self._frontiers():
             lines.append(Text(line, style="dim"))

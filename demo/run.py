@@ -12,20 +12,26 @@ from rich.console import Console
 from rich.markup import escape
 
 from demo import flights as data
+from demo.corrections import Correction, after
 from demo.ddl import DdlClient
+from demo.desk import Desk
 from demo.display import Display
 from demo.replay import Replay, rows_in
 from demo.topics import ensure_topic
 from demo.views import (
     CARRIER,
+    CORRECTED,
+    CORRECTIONS,
     MAKERS,
     PROBE,
     ROUTE_DAY,
     ddl_statements,
     differences,
     expected_carriers,
+    expected_corrected,
     expected_makers,
     expected_route_days,
+    unlike,
 )
 from demo.watch import Session, Watcher, is_away
 from journal.errors import Rejected, Unavailable
@@ -35,17 +41,21 @@ STALL_MAX_S = 120.0
 INSERT_ROWS = 250
 """Rows per INSERT: below the protocol's 65,535 parameters by far, and 14 statements for all planes."""
 WRONG_SHOWN_MAX = 10
+CORRECTIONS_PER_S = 5.0
+"""As an airline's desk may have it, and a small part of two cores."""
 
 
 @dataclass(frozen=True)
 class DemoSettings:
-    """``sample``: how many flights to replay (all by default); ``speed``: rows per second, ``None`` for no limit."""
+    """``sample``: how many flights to replay (all by default); ``speed``: rows per second, ``None`` for no limit;
+    ``corrections``: transactions a second that correct flights, ``None`` for none."""
 
     kafka: str
     dsn: str
     env: str
     sample: int | None = None
     speed: float | None = None
+    corrections: float | None = CORRECTIONS_PER_S
 
 
 @dataclass
@@ -57,6 +67,9 @@ class Report:
     freshness_ms: dict[str, float] = field(default_factory=dict)
     exact: bool = False
     answers: int = 0
+    corrections: int = 0
+    total_corrections: int = 0
+    tried_again: int = 0
     views: dict[str, dict] = field(default_factory=dict)
     total_rows: int = 0
     reconnects: int = 0
@@ -142,22 +155,31 @@ class Demo:
         if start:
             self._console.print(f"  going on after the {start:,} flights of earlier runs (--fresh starts over)")
         replay = Replay(settings.kafka, self.flights_topic, start, count, settings.speed)
-        watcher = Watcher(settings.dsn, replay)
+        desk = Desk(settings.dsn, settings.corrections or CORRECTIONS_PER_S)
+        watcher = Watcher(settings.dsn, replay, lambda: (desk.done, desk.begun))
         try:
             with Display(self._console, replay, watcher, self._frontiers) as display:
                 # The earlier runs' rows are visible before the first of ours is sent, or freshness would count them.
                 self._await_visible(watcher.probe_session(), start)
+                desk.open()
                 replay.start()
                 watcher.start()
-                self._follow(replay, watcher, display)
+                if settings.corrections:
+                    desk.start(lambda: watcher.seen.visible)
+                self._follow(replay, watcher, desk, display)
+                if settings.corrections:
+                    desk.finish(start + count)
         finally:
             replay.stop()
+            desk.stop()
             watcher.stop()
         seen, report = watcher.seen, self.report
         report.rows, report.total_rows, report.answers = count, start + count, seen.frames
         report.rows_per_s = round(count / max(1e-3, seen.all_seen_s - replay.began_s), 1)
         p50, p95 = watcher.freshness_ms() or (0.0, 0.0)
         report.freshness_ms = {"p50": round(p50, 1), "p95": round(p95, 1)}
+        report.corrections, report.total_corrections = desk.done - desk.first, desk.done
+        report.tried_again = desk.tried_again
         report.reconnects = watcher.reconnects()
         report.wrong += seen.wrong
 
@@ -170,13 +192,13 @@ class Demo:
                 )
             time.sleep(0.1)
 
-    def _follow(self, replay: Replay, watcher: Watcher, display: Display) -> None:
+    def _follow(self, replay: Replay, watcher: Watcher, desk: Desk, display: Display) -> None:
         """Until everything that was sent is visible."""
         progress_at, visible = time.monotonic(), -1
         while not watcher.all_visible.wait(0.1):
             display.tick()
-            if replay.failure:
-                raise replay.failure
+            if failure := replay.failure or desk.failure:
+                raise failure
             if watcher.seen.visible != visible:
                 progress_at, visible = time.monotonic(), watcher.seen.visible
             elif time.monotonic() - progress_at > STALL_MAX_S:
@@ -186,7 +208,7 @@ class Demo:
         display.tick()
 
     def _check(self) -> None:
-        """Both views, whole, and a query over the plain view, against pandas."""
+        """The views and the desk's table, whole, and a query over the plain view, against pandas."""
         total = self.report.total_rows
         session = Session(self._settings.dsn, threading.Event())
         try:
@@ -194,6 +216,11 @@ class Demo:
             self._verdict("delays_by_carrier", len(carriers), differences(carriers, expected_carriers(total)))
             route_days = {tuple(row[:5]): tuple(row[5:]) for row in session.query(ROUTE_DAY)}
             self._verdict("delays_by_route_day", len(route_days), differences(route_days, expected_route_days(total)))
+            done = self.report.total_corrections
+            corrected = {(key, name): tuple(map(int, row)) for key, name, *row in session.query(CORRECTED)}
+            self._verdict("corrected_by_carrier", len(corrected), unlike(corrected, expected_corrected(total, done)))
+            corrections = {place: Correction(*rest) for place, *rest in session.query(CORRECTIONS)}
+            self._verdict("corrections", len(corrections), unlike(corrections, after(done)))
             makers = [(name, int(count), int(seats)) for name, count, seats in session.query(MAKERS)]
             wrong = [] if makers == expected_makers(total) else [f"{makers}, expected {expected_makers(total)}"]
             self._verdict("flights by plane's maker (not maintained)", len(makers), wrong)

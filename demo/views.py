@@ -11,6 +11,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 
+from demo import corrections
 from demo.flights import AIRLINES_COLUMNS, COLUMNS, PLANES_COLUMNS, airlines, flights, planes
 
 
@@ -34,6 +35,16 @@ def ddl_statements(flights_topic: str) -> list[str]:
         "SELECT origin, dest, year, month, day, count(*) AS flights, count(arr_delay) AS arrived, "
         "sum(arr_delay) AS delay_sum, avg(arr_delay) AS mean_delay FROM legs GROUP BY origin, dest, year, month, day",
         "CREATE INDEX IF NOT EXISTS delays_by_carrier_key ON delays_by_carrier (carrier)",
+        "CREATE TABLE IF NOT EXISTS desk (id int4 PRIMARY KEY, done int8 NOT NULL)",
+        f"CREATE TABLE IF NOT EXISTS corrections ({corrections.COLUMNS})",
+        "CREATE MATERIALIZED VIEW IF NOT EXISTS corrected_by_carrier AS "
+        "SELECT d.carrier, d.name, d.flights - coalesce(c.cancelled, 0) AS flights, "
+        "d.arrived + coalesce(c.arrived, 0) AS arrived, "
+        "coalesce(d.delay_sum, 0) + coalesce(c.late, 0) AS delay_sum FROM delays_by_carrier d LEFT JOIN "
+        "(SELECT carrier, count(*) FILTER (WHERE cancelled) AS cancelled, "
+        "count(corrected) - count(reported) AS arrived, "
+        "sum(coalesce(corrected, 0) - coalesce(reported, 0)) AS late FROM corrections GROUP BY carrier) c "
+        "ON c.carrier = d.carrier",
     ]
 
 
@@ -44,12 +55,19 @@ FRAME = (
     "SELECT 'carrier' AS part, carrier AS key, name, flights, arrived, delay_sum, mean_delay FROM delays_by_carrier "
     "UNION ALL SELECT 'routes', NULL, CAST(count(*) AS text), sum(flights), sum(arrived), sum(delay_sum), NULL "
     "FROM delays_by_route_day "
-    "UNION ALL SELECT 'source', NULL, NULL, count(*), count(arr_delay), sum(arr_delay), NULL FROM flights"
+    "UNION ALL SELECT 'source', NULL, NULL, count(*), count(arr_delay), sum(arr_delay), NULL FROM flights "
+    "UNION ALL SELECT 'corrected', carrier, name, flights, arrived, delay_sum, NULL FROM corrected_by_carrier "
+    "UNION ALL SELECT 'corrections', NULL, NULL, count(*), count(corrected), sum(corrected), NULL FROM corrections "
+    "UNION ALL SELECT 'desk', NULL, NULL, done, NULL, NULL, NULL FROM desk"
 )
-"""Both views and their source in one statement, so at one timestamp: the source's count says which prefix it is."""
+"""All views, what they are made of, and how far the desk is, in one statement, so at one timestamp: the source's count
+says which prefix of the flights it is, the desk's which of its transactions."""
 
 ROUTE_DAY = "SELECT origin, dest, year, month, day, flights, arrived, delay_sum, mean_delay FROM delays_by_route_day"
 CARRIER = "SELECT carrier, name, flights, arrived, delay_sum, mean_delay FROM delays_by_carrier"
+
+CORRECTIONS = "SELECT place, carrier, reported, corrected, cancelled, revision FROM corrections"
+CORRECTED = "SELECT carrier, name, flights, arrived, delay_sum FROM corrected_by_carrier"
 
 MAKERS = (
     "SELECT p.manufacturer, count(*) AS flights, sum(p.seats) AS seats FROM legs l JOIN planes p "
@@ -85,6 +103,20 @@ def expected_carriers(visible: int) -> dict[tuple, tuple[int, int, int | None]]:
     """By (carrier, name)."""
     names = dict(zip(airlines()["carrier"], airlines()["name"], strict=True))
     return {(key[0], names[key[0]]): row for key, row in _rows(_aggregate(["carrier"], visible)).items()}
+
+
+def expected_corrected(visible: int, done: int) -> dict[tuple, tuple[int, int, int]]:
+    """By (carrier, name), once ``done`` transactions of the desk have been: flights, arrived, delay sum."""
+    found = {
+        key: [flights, arrived, total or 0] for key, (flights, arrived, total) in expected_carriers(visible).items()
+    }
+    by_carrier = {key[0]: row for key, row in found.items()}
+    for each in corrections.after(done).values():
+        row = by_carrier.setdefault(each.carrier, [0, 0, 0])
+        row[0] -= each.cancelled
+        row[1] += (each.corrected is not None) - (each.reported is not None)
+        row[2] += (each.corrected or 0) - (each.reported or 0)
+    return {key: tuple(row) for key, row in found.items()}
 
 
 def expected_route_days(visible: int) -> dict[tuple, tuple[int, int, int | None]]:
@@ -126,6 +158,13 @@ def mean_is_exact(mean: object, arrived: int, delay_sum: int | None) -> bool:
         step = Decimal(1).scaleb(mean.as_tuple().exponent)
         return (Decimal(delay_sum) / Decimal(arrived)).quantize(step, rounding=ROUND_HALF_UP) == mean
     return float(mean) == delay_sum / arrived
+
+
+def unlike(found: dict, expected: dict) -> list[str]:
+    """What is wrong in ``found``, a line each; empty if it is exact."""
+    keys = sorted(found.keys() | expected.keys())
+    each = ((key, found.get(key), expected.get(key)) for key in keys)
+    return [f"{key} is {there}, expected {right}" for key, there, right in each if there != right]
 
 
 def differences(found: dict[tuple, tuple], expected: dict[tuple, tuple[int, int, int | None]]) -> list[str]:

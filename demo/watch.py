@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import psycopg
 
+from demo import corrections
 from demo.replay import Replay
-from demo.views import FRAME, PROBE, differences, expected_carriers, expected_groups
+from demo.views import FRAME, PROBE, differences, expected_carriers, expected_corrected, expected_groups
 from journal.errors import Unavailable
 
 PROBE_EVERY_S = 0.02
@@ -77,6 +78,8 @@ class Frame:
     """Rows of the source at the answer's timestamp."""
     carriers: list[tuple]
     groups: int
+    done: int
+    """Transactions of the desk at the answer's timestamp."""
     took_s: float
     wrong: list[str]
 
@@ -98,8 +101,9 @@ class Seen:
 class Watcher:
     """Watches a replay through SQL until stopped."""
 
-    def __init__(self, dsn: str, replay: Replay, on_frame: Callable[[Frame], None] = lambda _frame: None) -> None:
-        self._replay, self._on_frame = replay, on_frame
+    def __init__(self, dsn: str, replay: Replay, desk: Callable[[], tuple[int, int]]) -> None:
+        """``desk``: how many of its transactions are known to be over, and how many were begun."""
+        self._replay, self._desk = replay, desk
         self.stopping = threading.Event()
         self.all_visible = threading.Event()
         self.seen = Seen(visible=replay.start_at)
@@ -170,20 +174,27 @@ class Watcher:
     def _frame_once(self) -> float:
         """Ask for everything at one timestamp and check it.  Seconds until the next time."""
         began = time.monotonic()
+        over, _ = self._desk()
         rows = self._frames.query(FRAME)
-        frame = judge(rows, time.monotonic() - began)
+        _, begun = self._desk()
+        frame = judge(rows, time.monotonic() - began, over, begun)
         self.seen.last = frame
         self.seen.frames += 1
         self.seen.wrong += frame.wrong
-        self._on_frame(frame)
         # At most a third of the time: what looks must not keep what is looked at from its work on a small machine.
         took_s = time.monotonic() - began
         return max(FRAME_EVERY_S - took_s, 2 * took_s)
 
 
-def judge(rows: list[tuple], took_s: float) -> Frame:
-    """Check an answer to ``FRAME`` against the input: what it shows must be right for the prefix that it counts."""
-    by_part: dict[str, list[tuple]] = {"carrier": [], "routes": [], "source": []}
+def judge(rows: list[tuple], took_s: float, over: int, begun: int) -> Frame:
+    """Check an answer to ``FRAME`` against the input: what it shows must be right for the prefix that it counts.
+
+    ``over``: transactions of the desk that were acknowledged before it was asked for; ``begun``: those that had been
+    begun when it was there.
+    """
+    by_part: dict[str, list[tuple]] = {
+        "carrier": [], "routes": [], "source": [], "corrected": [], "corrections": [], "desk": [],
+    }  # fmt: skip
     for part, *rest in rows:
         by_part[part].append(tuple(rest))
     ((_key, _name, visible, arrived, delay_sum, _mean),) = by_part["source"]
@@ -205,4 +216,26 @@ def judge(rows: list[tuple], took_s: float) -> Frame:
             wrong.append(f"at {visible} rows, {name} adds up to {actual}, expected {whole}")
     if int(groups) != expected_count:
         wrong.append(f"at {visible} rows, delays_by_route_day has {groups} rows, expected {expected_count}")
-    return Frame(visible, sorted(by_part["carrier"], key=lambda row: -int(row[2])), int(groups), took_s, wrong)
+    done = int(by_part["desk"][0][2])
+    wrong += _wrong_corrections(by_part, visible, done)
+    if not over <= done <= begun:
+        wrong.append(f"{done} corrections are there, of which {over} were acknowledged before and {begun} begun")
+    return Frame(visible, sorted(by_part["carrier"], key=lambda row: -int(row[2])), int(groups), done, took_s, wrong)
+
+
+def _wrong_corrections(by_part: dict[str, list[tuple]], visible: int, done: int) -> list[str]:
+    """What is wrong in the desk's table and in the view over it, at ``visible`` flights and ``done`` transactions."""
+    at = f"at {visible} rows and {done} corrections"
+    right = corrections.after(done)
+    corrected = [each.corrected for each in right.values() if each.corrected is not None]
+    ((_key, _name, *found, _mean),) = by_part["corrections"]
+    expected = [len(right), len(corrected), sum(corrected)]
+    wrong = []
+    if [int(each or 0) for each in found] != expected:
+        wrong.append(f"{at}, corrections adds up to {found}, expected {expected}")
+    view = {(key, name): tuple(map(int, row)) for key, name, *row, _mean in by_part["corrected"]}
+    if view != expected_corrected(visible, done) or len(view) != len(by_part["corrected"]):
+        wrong.append(f"{at}, corrected_by_carrier is {view}, expected {expected_corrected(visible, done)}")
+    if right and visible <= max(right):
+        wrong.append(f"{at}, a flight is corrected that has not come")
+    return wrong

@@ -60,6 +60,7 @@ class Run:
 
 def test_it_is_exact_and_a_second_run_goes_on_where_the_first_ended(tmp_path: Path, jars: Path) -> None:
     data = tmp_path / "data"
+    corrected = 0
     for number in (1, 2):
         code, found = Run(data, "--speed", "1000" if number == 1 else "0").finish()
         assert (code, found["exact"], found["wrong"]) == (0, True, []), found
@@ -67,6 +68,8 @@ def test_it_is_exact_and_a_second_run_goes_on_where_the_first_ended(tmp_path: Pa
         assert all(view["exact"] for view in found["views"].values())
         assert found["freshness_ms"]["p50"] > 0 and found["rows_per_s"] > 0
         assert found["answers"] > 0
+        assert found["corrections"] >= 12 and found["total_corrections"] == corrected + found["corrections"]
+        corrected = found["total_corrections"]
 
 
 @pytest.mark.parametrize("moment", ["broker", pytest.param("adapter-1", marks=pytest.mark.long), "sent "])

@@ -14,4 +14,4 @@ def test_the_demos_statements_plan() -> None:
     assert {plan.kind for plan in plans.values()} == {"peek"}
     assert plans[PROBE].lookup is not None
     assert plans[CARRIER].lookup is not None
-    assert len(plans[FRAME].inputs) == 3
+    assert len(plans[FRAME].inputs) == 6

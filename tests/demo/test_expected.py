@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from demo import flights as data
+from demo.corrections import after, needed
 from demo.views import (
     differences,
     expected_carriers,
+    expected_corrected,
     expected_groups,
     expected_makers,
     expected_route_days,
@@ -22,7 +24,11 @@ from demo.watch import judge
 YEAR = 336_776
 
 
-def answer(visible: int) -> list[tuple]:
+DONE = 20
+"""Transactions of the desk, which need 800 flights."""
+
+
+def answer(visible: int, done: int = DONE) -> list[tuple]:
     """A right answer to the frame query over the first ``visible`` flights, as psycopg gives it."""
     carriers = expected_carriers(visible)
     rows: list[tuple] = [
@@ -32,14 +38,24 @@ def answer(visible: int) -> list[tuple]:
     sums = [sum(row[i] or 0 for row in carriers.values()) for i in range(3)]
     rows.append(("routes", None, str(expected_groups(visible)), *map(Decimal, sums), None))
     rows.append(("source", None, None, *sums, None))
+    rows += [("corrected", *key, *map(Decimal, row), None) for key, row in expected_corrected(visible, done).items()]
+    corrected = [each.corrected for each in after(done).values() if each.corrected is not None]
+    rows.append(
+        ("corrections", None, None, len(after(done)), len(corrected), sum(corrected) if corrected else None, None)
+    )
+    rows.append(("desk", None, None, done, None, None, None))
     return rows
 
 
-@pytest.mark.parametrize("visible", [0, 1, 1000, 50_001])
-def test_a_right_answer_is_accepted(visible: int) -> None:
-    frame = judge(answer(visible), 0.1)
+def judged(rows: list[tuple], over: int = DONE, begun: int = DONE) -> list[str]:
+    return judge(rows, 0.1, over, begun).wrong
+
+
+@pytest.mark.parametrize(("visible", "done"), [(0, 0), (1, 0), (1000, 20), (50_001, 205)])
+def test_a_right_answer_is_accepted(visible: int, done: int) -> None:
+    frame = judge(answer(visible, done), 0.1, done, done + 1)
     assert frame.wrong == []
-    assert frame.visible == visible
+    assert (frame.visible, frame.done) == (visible, done)
 
 
 def spoil(rows: list[tuple], part: str, column: int, change) -> list[tuple]:
@@ -56,25 +72,52 @@ def spoil(rows: list[tuple], part: str, column: int, change) -> list[tuple]:
         ("carrier", 6, lambda mean: np.nextafter(mean, np.inf)), ("carrier", 6, lambda _mean: None),
         ("carrier", 2, lambda _name: "Somebody Else's Airline"), ("routes", 2, lambda n: str(int(n) - 1)),
         ("routes", 3, lambda n: n - 1), ("routes", 5, lambda n: n + 1), ("source", 3, lambda n: n + 1),
+        ("corrected", 3, lambda n: n - 1), ("corrected", 4, lambda n: n + 1), ("corrected", 5, lambda n: n + 1),
+        ("corrections", 3, lambda n: n + 1), ("corrections", 4, lambda n: n - 1), ("corrections", 5, lambda n: n + 1),
+        ("desk", 3, lambda n: n - 1), ("desk", 3, lambda n: n + 1),
     ],
 )  # fmt: skip
 def test_a_wrong_answer_is_refused(part: str, column: int, change) -> None:
-    assert judge(spoil(answer(1000), part, column, change), 0.1).wrong
+    assert judged(spoil(answer(1000), part, column, change), over=0, begun=100)
 
 
 def test_views_at_two_timestamps_are_refused() -> None:
     """Each part is right for some prefix, but not all for the same one (I9)."""
     early, late = answer(1000), answer(1001)
-    assert judge(
-        [row for row in late if row[0] == "carrier"] + [row for row in early if row[0] != "carrier"], 0.1
-    ).wrong
-    assert judge([row for row in early if row[0] != "routes"] + [row for row in late if row[0] == "routes"], 0.1).wrong
+    for part in ("carrier", "routes", "corrected"):
+        assert judged([row for row in early if row[0] != part] + [row for row in late if row[0] == part])
+    corrected = answer(1000, DONE + 1)
+    for part in ("corrected", "corrections", "desk"):
+        mixed = [row for row in early if row[0] != part] + [row for row in corrected if row[0] == part]
+        assert judged(mixed, 0, 100), part
+
+
+def test_corrections_that_were_acknowledged_are_seen_and_none_that_nobody_made() -> None:
+    assert not judged(answer(1000), DONE, DONE)
+    assert judged(answer(1000), DONE + 1, DONE + 1) and judged(answer(1000), DONE - 1, DONE - 1)
+
+
+def test_no_flight_is_corrected_before_it_is_there() -> None:
+    assert max(after(DONE)) < needed(DONE - 1) <= 1000
+    assert judged(answer(max(after(DONE))))
+
+
+@pytest.mark.parametrize("done", [1, 5, 24, 250])
+def test_what_the_desk_leaves_follows_from_its_number(done: int) -> None:
+    """One step after the other, as it is reached from states that are kept."""
+    assert after(done) != after(done - 1)
+    assert all(each < needed(done - 1) for each in after(done))
+    assert {each.cancelled for each in after(250).values()} == {False, True}
+    assert max(each.revision for each in after(250).values()) > 3
 
 
 def test_a_carrier_twice_or_missing_is_refused() -> None:
     rows = answer(1000)
-    assert judge([rows[0], *rows], 0.1).wrong
-    assert judge(rows[1:], 0.1).wrong
+    assert judged([rows[0], *rows])
+    assert judged(rows[1:])
+    corrected = next(row for row in rows if row[0] == "corrected")
+    assert judged([corrected, *rows])
+    assert judged([row for row in rows if row is not corrected])
 
 
 def test_groups_agree_with_the_whole_computation() -> None:
