@@ -3,7 +3,8 @@
 Whether rows keep a constraint is said by rows, so it is added in two halves, as NOT NULL is
 (:mod:`sql.statements.ddl_not_null` says why): first it is *announced*, and whoever writes keeps it from then on; once
 no row was found that does not, it holds.  Announced it is in the catalog under its name, as not valid: where a process
-ends between the halves it may be dropped, or added again, which goes on with it.
+ends between the halves it may be dropped, or added again, which goes on with it.  NOT VALID is the first half alone,
+and VALIDATE CONSTRAINT the second.
 """
 
 from __future__ import annotations
@@ -25,6 +26,14 @@ from sql.statements.ddl_made import taken
 from sql.syntax.constraints import Constraint
 from sql.views.kept_checks import check_today
 from trees.errors import already_exists
+
+_LEFT = "n"
+"""What a check that was added NOT VALID has before the number in its ``since``: nobody goes on with it unasked."""
+
+
+def left_not_valid(kept_by: Check | Index) -> bool:
+    """Whether it was added NOT VALID, and so stays where rows do not keep it."""
+    return kept_by.since is not None and kept_by.since.startswith(_LEFT)
 
 
 @dataclass(frozen=True)
@@ -53,14 +62,18 @@ def added(
     ids: ItemIds,
     others: Collection[str],
     since: str | None,
+    not_valid: bool = False,
 ) -> tuple[Table, Added]:
     """``table`` with the constraint that is ``said``, where a check keeps it, and what keeps it: begun ``since`` then,
-    or what was begun before of it and never ended.
+    or what was begun before of it and never ended; ``not_valid`` where nobody is to
+    look at the rows.
 
     ``going`` are the ids of indexes that the same statement drops, ``others`` the names of constraints that it adds.
     Raises as :func:`~sql.statements.ddl_constraints.with_constraints`.
     """
-    begun = _begun(table, said, image, names)
+    if not_valid and since is not None:
+        since = _LEFT + since
+    begun = None if not_valid else _begun(table, said, image, names)
     if begun is not None and begun.name not in others:
         return table, Added(replace(said, name=begun.name), begun)
     uniques = [each.index for each in uniques_of(table, image) if each.index.id not in going]
@@ -76,7 +89,11 @@ def added(
 def _begun(table: Table, said: Constraint, image: ImageLike, names: Names) -> Check | Index | None:
     """What keeps the same constraint by a statement that was not ended."""
     if said.kind == CHECK:
-        begun = [each for each in table.checks if each.since is not None and said.name in (None, each.name)]
+        begun = [
+            each
+            for each in table.checks
+            if each.since is not None and not left_not_valid(each) and said.name in (None, each.name)
+        ]
         if not begun:
             return None
         _, wanted = with_check(replace(table, checks=()), said, image, names)
@@ -108,6 +125,17 @@ def named(table: Table, name: str, image: ImageLike) -> Check | Index | None:
     """What keeps the constraint of ``table`` that is called ``name``."""
     of = [*table.checks, *(each.index for each in uniques_of(table, image))]
     return next((each for each in of if each.name == name), None)
+
+
+def to_validate(table: Table, name: str, image: ImageLike) -> Added | None:
+    """The check that is to hold of all rows; ``None`` where it does.  42704 where there is none, 42809 for a key."""
+    found = named(table, name, image)
+    if found is None:
+        raise no_constraint(name, table)
+    if isinstance(found, Index):
+        told = f'constraint "{name}" of relation "{table.name}" is not a foreign key or check constraint'
+        raise InvalidUsage(told, sqlstate="42809")
+    return None if found.since is None else Added(Constraint(CHECK, (), name, sql=found.sql), found)
 
 
 def no_constraint(name: str, table: Table, word: str = "relation") -> InvalidUsage:

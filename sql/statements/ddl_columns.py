@@ -31,7 +31,7 @@ from catalog_log.objects import (
 )
 from collection.rows import encode_value
 from functions.row import VOLATILE
-from journal.errors import InvalidUsage
+from journal.errors import Conflict, InvalidUsage
 from plan.scalars import Scalar
 from sql.binding.bind import id_order
 from sql.objects.called import Objects
@@ -40,7 +40,7 @@ from sql.objects.item_ids import ItemIds
 from sql.objects.names import ImageLike, Names
 from sql.objects.uniques import uniques_of
 from sql.statements.assigning import literal_slot, stored
-from sql.statements.ddl_added import Added, added, mark_of, named, no_constraint, renamed, valid
+from sql.statements.ddl_added import Added, added, mark_of, named, no_constraint, renamed, to_validate, valid
 from sql.statements.ddl_alter import altered
 from sql.statements.ddl_comment import column_key, gone_with
 from sql.statements.ddl_constraints import two_primary_keys
@@ -376,14 +376,30 @@ def _add_constraint(draft: _Draft, action: st.AddConstraint) -> None:
     said, since = action.said, str(image.upper)
     if said.kind == PRIMARY and any(each.constraint == PRIMARY for each in draft.indexes.values()):
         raise two_primary_keys(table, said)
-    draft.item, made = added(table, said, draft.gone, image, draft.names, draft.ids, draft.called, since)
+    draft.item, made = added(
+        table, said, draft.gone, image, draft.names, draft.ids, draft.called, since, action.not_valid
+    )
     draft.called.add(made.said.name or "")
     if isinstance(made.kept_by, Index) and image.item(made.kept_by.id) is None:
         draft.indexes[made.kept_by.id] = made.kept_by
     for name in said.columns if said.kind == PRIMARY else ():
         _set_not_null(draft, st.SetNotNull(st.Name((name,))))
-    if draft.asked is not None:
+    if draft.asked is not None and not action.not_valid:
         draft.added.append(made)
+
+
+def _validate(draft: _Draft, action: st.ValidateConstraint) -> None:
+    table = _table(draft)
+    made = to_validate(table, action.name, draft.image)
+    if made is None:
+        return
+    before = draft.image.item(table.id)
+    if not isinstance(before, Table) or named(before, action.name, draft.image) != made.kept_by:
+        raise unsupported("VALIDATE CONSTRAINT beside what makes it", hint="leave NOT VALID out")
+    if draft.asked is None:
+        told = f'constraint "{action.name}" of relation "{table.name}" was altered while its rows were looked at'
+        raise Conflict(told, hint="try again")
+    draft.added.append(made)
 
 
 def _rename_constraint(draft: _Draft, action: st.RenameConstraint) -> None:
@@ -513,6 +529,7 @@ _DO: dict[type, Callable] = {
     st.RenameColumn: _rename,
     st.SetDefault: _set_default,
     st.AddConstraint: _add_constraint,
+    st.ValidateConstraint: _validate,
     st.DropConstraint: _drop_constraint,
     st.RenameConstraint: _rename_constraint,
     st.Withdraw: _withdraw,

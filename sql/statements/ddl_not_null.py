@@ -27,7 +27,7 @@ from catalog_log.objects import PRIMARY, Column, Relation, Table
 from journal.errors import Conflict, InvalidUsage
 from sql.objects.identifiers import quoted
 from sql.objects.names import ImageLike, name_parts
-from sql.statements.ddl_added import Added, Look, looks, mark_of, named
+from sql.statements.ddl_added import Added, Look, left_not_valid, looks, mark_of, named
 from sql.syntax import statements as st
 from sql.syntax.column_defs import ColumnDef
 from trees.errors import unsupported
@@ -99,6 +99,10 @@ def may_need_rows(action: st.ColumnAction) -> bool:
     """Whether rows may have to be looked at for it."""
     if isinstance(action, st.AddColumn):
         return not action.column.nullable
+    if isinstance(action, st.AddConstraint) and action.not_valid:
+        return False
+    if isinstance(action, st.ValidateConstraint):
+        return True
     return isinstance(action, (st.SetNotNull, st.AddConstraint)) and action.checked is None
 
 
@@ -129,10 +133,10 @@ def of_columns(
 
 def first_half(s: st.AlterColumns, of: Unchecked) -> st.AlterColumns:
     """What marks the columns, adds those that are not there, and announces the constraints."""
-    constraints = iter(of.constraints)
+    constraints = iter([each for each in of.constraints if each.said.name not in _validated(s)])
     actions: list[st.ColumnAction] = []
     for each in s.actions:
-        if isinstance(each, st.AddConstraint):
+        if isinstance(each, st.AddConstraint) and not each.not_valid:
             actions.append(st.AddConstraint(next(constraints).said))
         elif _name(each) in of.names and may_need_rows(each):
             actions.append(each)
@@ -141,7 +145,8 @@ def first_half(s: st.AlterColumns, of: Unchecked) -> st.AlterColumns:
 
 def second_half(s: st.AlterColumns, of: Unchecked, marks: Marks) -> st.AlterColumns:
     """All of ``s``, where no row was found under ``marks`` that has a NULL there or does not keep a constraint."""
-    constraints = iter(of.constraints)
+    validated = {each.said.name: each.said for each in of.constraints if each.said.name in _validated(s)}
+    constraints = iter([each for each in of.constraints if each.said.name not in validated])
     actions: list[st.ColumnAction] = []
     done: set[str] = set()
 
@@ -152,7 +157,11 @@ def second_half(s: st.AlterColumns, of: Unchecked, marks: Marks) -> st.AlterColu
 
     for each in s.actions:
         name = _name(each)
-        if isinstance(each, st.AddConstraint):
+        if isinstance(each, st.ValidateConstraint):
+            found = validated.pop(each.name, None)  # none where it holds already, or was said before
+            if found is not None:
+                actions.append(st.AddConstraint(found, marks.constraints[each.name]))
+        elif isinstance(each, st.AddConstraint) and not each.not_valid:
             said = next(constraints).said
             for column in said.columns if said.kind == PRIMARY else ():
                 set_not_null(column)
@@ -169,9 +178,16 @@ def undone(s: st.AlterColumns, of: Unchecked, marks: Marks, image: ImageLike) ->
     table = image.item(of.table.id)
     if not isinstance(table, Table):
         return None
-    actions: list[st.ColumnAction] = [st.Withdraw(*each) for each in marks.constraints.items()]
+    stays = {each.said.name for each in of.constraints if left_not_valid(each.kept_by)}
+    actions: list[st.ColumnAction] = [
+        st.Withdraw(name, mark) for name, mark in marks.constraints.items() if name not in stays
+    ]
     actions += [st.Unmark(st.Name((name,)), mark, name in of.added) for name, mark in marks.columns.items()]
     return replace(s, name=st.Name(name_parts(image, table)), actions=tuple(actions), if_exists=True)
+
+
+def _validated(s: st.AlterColumns) -> set[str]:
+    return {each.name for each in s.actions if isinstance(each, st.ValidateConstraint)}
 
 
 def _name(action: st.ColumnAction) -> str | None:

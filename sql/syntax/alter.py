@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from catalog_log.objects import BY_KIND, TABLE, Relation
+from catalog_log.objects import BY_KIND, CHECK, TABLE, Relation
+from journal.errors import InvalidUsage
 from sql.syntax.column_defs import ColumnDef, Identity, column_def, default_expression, generated, identity_said
 from sql.syntax.constraints import CONSTRAINTS, Constraint, constraint_said
 from sql.syntax.cursor import Cursor
@@ -88,10 +89,16 @@ class DropColumn:
 @dataclass(frozen=True)
 class AddConstraint:
     """``checked``: the mark (:mod:`sql.statements.ddl_added`) under which no row was found that does not keep it;
-    ``None`` where none was looked for yet."""
+    ``None`` where none was looked for yet.  ``not_valid``: none is to be."""
 
     said: Constraint
     checked: str | None = None
+    not_valid: bool = False
+
+
+@dataclass(frozen=True)
+class ValidateConstraint:
+    name: str
 
 
 @dataclass(frozen=True)
@@ -177,6 +184,7 @@ ColumnAction = (
     AddColumn
     | DropColumn
     | AddConstraint
+    | ValidateConstraint
     | DropConstraint
     | RenameConstraint
     | Withdraw
@@ -288,7 +296,7 @@ def read_reset_source(c: Cursor, name: Name, exists: bool) -> ResetSource | None
 
 def read_actions(c: Cursor, name: Name, exists: bool) -> AlterColumns | None:
     """What stands after the table's name, where that is of columns."""
-    if c.word() not in ("add", "drop", "alter"):
+    if c.word() not in ("add", "drop", "alter") and not (c.word() == "validate" and c.word(1) == "constraint"):
         return None
     actions = [_action(c)]
     while c.take(","):
@@ -367,9 +375,16 @@ def _action(c: Cursor) -> ColumnAction:
             c.take("restrict")
         return dropped
     if verb == "add" and (said := constraint_said(c)) is not None:
-        if c.word() == "not" and c.word(1) == "valid":
-            raise unsupported("ADD CONSTRAINT … NOT VALID", "rows that are there keep it, too", c.position)
-        return AddConstraint(said)
+        at_valid = c.position
+        if not c.take("not", "valid"):
+            return AddConstraint(said)
+        if said.kind != CHECK:
+            told = f"{said.kind.upper()} constraints cannot be marked NOT VALID"
+            raise InvalidUsage(told, sqlstate="0A000", position=at_valid)
+        return AddConstraint(said, not_valid=True)
+    if verb == "validate":
+        c.expect("constraint")
+        return ValidateConstraint(c.identifier())
     if c.word() in CONSTRAINTS:
         raise unsupported(f"ALTER TABLE … {verb.upper()} {c.word().upper()}", position=at.start + 1)
     c.take("column")

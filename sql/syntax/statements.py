@@ -31,6 +31,7 @@ from sql.syntax.alter import (
     SetNotNull,
     SetSchema,
     Unmark,
+    ValidateConstraint,
     Withdraw,
     read_actions,
     read_reset_source,
@@ -122,5 +123,6 @@ __all__ = [
     "Merge", "Name", "Query", "Release", "Rename", "RenameColumn", "RenameConstraint", "RenameSchema", "ResetAll",
     "ResetSource", "Rollback", "RollbackTo", "Savepoint", "SetDefault", "SetIdentity", "SetNotNull", "SetSchema",
     "SetTransaction", "SetVariable", "ShowCreate", "ShowObjects", "ShowVariable", "Statement", "Truncate", "Unlisten",
-    "Unmark", "Update", "Upkeep", "Vacuum", "ValidateConnection", "Withdraw", "Writing",
+    "Unmark", "Update", "Upkeep", "Vacuum", "ValidateConnection", "ValidateConstraint", "Withdraw",
+    "Writing",
 ]  # fmt: skip

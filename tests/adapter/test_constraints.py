@@ -264,3 +264,85 @@ def test_a_change_that_was_planned_before_the_check_is_made_anew():
             assert await a.sql("select * from t") == [(1,)]
 
     run(story)
+
+
+# -- NOT VALID
+
+
+@pytest.mark.parametrize("half", [1, 2])
+def test_what_is_not_valid_is_kept_by_writers_and_holds_once_no_row_breaks_it(half):
+    """Whoever writes while its rows are looked at; and where one is found the constraint stays as it was."""
+
+    async def story(world: World):
+        async with world.adapter() as a, world.adapter() as other:
+            await a.sql("create table t (a int, b int)")
+            await a.sql("insert into t values (1, -1), (2, 2)")
+            assert await a.sql("alter table t add constraint pos check (b > 0) not valid") == "ALTER TABLE"
+            begun = kept_by(a, "pos")
+            assert begun.since is not None
+            assert await sqlstate(other.sql("insert into t values (3, -3)")) == "23514"
+            assert await sqlstate(other.sql("alter table t validate constraint pos")) == "23514"
+            assert await sqlstate(other.sql("alter table t add constraint pos check (b > 0)")) == "42710"
+            await a.sql("select * from t")
+            assert kept_by(a, "pos") == begun, "as it was"
+            assert await other.sql("delete from t where a = 1") == "DELETE 1"
+            seen = []
+
+            async def act():
+                seen.append(await sqlstate(other.sql("insert into t values (3, -3)")))
+
+            before_half(a, half, act)
+            assert await a.sql("alter table t validate constraint pos") == "ALTER TABLE"
+            assert seen == ["23514"]
+            assert await other.sql("select conname, convalidated from pg_constraint") == [("pos", True)]
+            assert await other.sql("alter table t validate constraint pos") == "ALTER TABLE"
+
+    run(story)
+
+
+def test_what_is_validated_while_somebody_puts_another_one_there_is_looked_at_again():
+    async def story(world: World):
+        async with world.adapter() as a, world.adapter() as other:
+            await a.sql("create table t (a int, b int)")
+            await a.sql("insert into t values (1, 1)")
+            await a.sql("alter table t add constraint pos check (b > 0) not valid")
+
+            async def act():
+                await other.sql("alter table t drop constraint pos")
+                await other.sql("alter table t add constraint pos check (b > 5) not valid")
+
+            before_half(a, 2, act)
+            assert await sqlstate(a.sql("alter table t validate constraint pos")) == "23514", "of the one that is there"
+            assert await other.sql("select conname, convalidated from pg_constraint") == [("pos", False)]
+
+    run(story)
+
+
+def test_what_fails_beside_it_leaves_it_as_it_was():
+    async def story(world: World):
+        async with world.adapter() as a:
+            await a.sql("create table t (a int, b int)")
+            await a.sql("insert into t values (1, 1), (1, 1)")
+            await a.sql("alter table t add constraint pos check (b > 0) not valid")
+            begun = kept_by(a, "pos")
+            both = "alter table t validate constraint pos, add constraint u unique (a)"
+            assert await sqlstate(a.sql(both)) == "23505"
+            assert kept_by(a, "pos") == begun and kept_by(a, "u") is None
+            assert await sqlstate(a.sql("alter table t validate constraint pos, validate constraint nope")) == "42704"
+            assert kept_by(a, "pos") == begun
+
+    run(story)
+
+
+def test_one_is_validated_beside_others_that_are_added():
+    async def story(world: World):
+        async with world.adapter() as a:
+            await a.sql("create table t (a int, b int)")
+            await a.sql("insert into t values (1, 1)")
+            await a.sql("alter table t add constraint pos check (b > 0) not valid")
+            many = "add check (a < 9), validate constraint pos, add constraint late check (a > 5) not valid"
+            assert await a.sql(f"alter table t {many}, add unique (b)") == "ALTER TABLE"
+            found = await a.sql("select conname, convalidated from pg_constraint order by 1")
+            assert found == [("late", False), ("pos", True), ("t_a_check", True), ("t_b_key", True)]
+
+    run(story)

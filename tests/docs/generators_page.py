@@ -39,7 +39,8 @@ progress, which there is a subsource of its own). What is there from the start c
 the source's schema and are listed by `SHOW SOURCES` as `subsource`; they go with the source (`DROP SOURCE house`; what
 reads one of them wants `CASCADE`), begin anew and move with it, and not by themselves (2BP01, 0A000); each may be
 renamed, indexed, clustered, and kept for longer. `pg_depend` has them as depending on it (`a`). `SHOW CREATE SOURCE`
-of a part shows what made the whole. They are kept by catalogs of format 12.
+of a part shows what made the whole. In `tm_internal.source_status` a part has what is told of the whole. They are kept
+by catalogs of format 12.
 
 With `TABLE` each relation is a source by itself. With the same options they fit together: all of them count the same
 events, and each has the rows of those that are of its relation. They are bound by commits of their own, so at one

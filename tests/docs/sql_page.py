@@ -167,11 +167,14 @@ called as they are now. Catalogs of format 10 keep checks.
 ### ALTER TABLE … ADD, DROP and RENAME CONSTRAINT
 
 `ADD [CONSTRAINT name] PRIMARY KEY | UNIQUE (…) | CHECK (…)` of a table that has rows: first the constraint is
-announced, and whoever writes keeps it from then on, through any adapter; then the rows that are there are looked at, as
-a query does; then it holds, or is taken back (23505, 23514, 23502). Where the adapter ends in between, it stays
+announced, and whoever writes keeps it from then on, through any adapter; then the rows that are there are looked at,
+as a query does; then it holds, or is taken back (23505, 23514, 23502). Where the adapter ends in between, it stays
 announced: writers keep it, `pg_constraint.convalidated` is false, and it may be dropped, or added again, which goes on
-with it. Not `NOT VALID`, and not in one statement with `DROP CONSTRAINT` or `ADD COLUMN` (0A000); `ADD COLUMN` takes no
-constraint of its own. `DROP CONSTRAINT [IF EXISTS] name [CASCADE | RESTRICT]`, `RENAME CONSTRAINT name TO name`.
+with it. Not in one statement with `DROP CONSTRAINT` or `ADD COLUMN` (0A000); `ADD COLUMN` takes no constraint of its
+own. `ADD … CHECK (…) NOT VALID` is the first half alone: writers keep it, of what is there nobody is asked, and
+`pg_constraint.convalidated` is false until `VALIDATE CONSTRAINT name`, which looks at the rows (23514 where one does
+not keep it, and it stays as it was). Both in one statement are 0A000. `DROP CONSTRAINT [IF EXISTS] name [CASCADE |
+RESTRICT]`, `RENAME CONSTRAINT name TO name`.
 
 ### PRIMARY KEY and UNIQUE
 
