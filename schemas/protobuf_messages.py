@@ -58,6 +58,8 @@ def read_type(data: bytes, name: str) -> Descriptor:
         raise BadSchema("it is no FileDescriptorSet") from None
     if not files:
         raise BadSchema("it has no files")
+    if any(isinstance(name, bytes) for each in files.values() for name in (each.name, *each.dependency)):
+        raise BadSchema("it has a file whose name is not UTF-8")  # protobuf checks all names but those
     pool = descriptor_pool.DescriptorPool()
     for each in _in_order(files):
         try:

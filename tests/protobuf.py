@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
+from google.protobuf import (
+    descriptor_pb2,
+    descriptor_pool,
+    duration_pb2,
+    message_factory,
+    struct_pb2,
+    text_format,
+    timestamp_pb2,
+    wrappers_pb2,
+)
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto as Kind
 
 from catalog_log.objects.reading import Format
@@ -62,12 +71,15 @@ def protobuf(message: str, *files) -> Format:
     return Format("protobuf", schema=said_set(*files).hex(), message=message)
 
 
+KNOWN = {each.DESCRIPTOR.name: each.DESCRIPTOR for each in (duration_pb2, struct_pb2, timestamp_pb2, wrappers_pb2)}
+
+
 def message_class(message: str, *files):
     """What makes messages of a type."""
     pool = descriptor_pool.DescriptorPool()
     for each in files:
         for name in each.dependency:
-            descriptor_pool.Default().FindFileByName(name).CopyToProto(known := descriptor_pb2.FileDescriptorProto())
+            KNOWN[name].CopyToProto(known := descriptor_pb2.FileDescriptorProto())
             pool.Add(known)
         pool.Add(each)
     return message_factory.GetMessageClass(pool.FindMessageTypeByName(message))

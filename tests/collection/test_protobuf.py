@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from decimal import Decimal
 
 import pytest
-from google.protobuf import duration_pb2, struct_pb2, timestamp_pb2, wrappers_pb2  # noqa: F401 (for the default pool)
 
 from catalog_log.objects import Source
 from catalog_log.objects.reading import Format
@@ -218,6 +217,10 @@ def test_a_small_message_whose_names_are_many_is_refused_before_it_takes_memory(
         (said_set(file({"M": {"a": "int32"}}, imports=["q.proto"]),
                   file({"N": {"a": "int32"}}, "q.proto", "q", imports=["p.proto"])), "p.M", "imports itself"),
         (said_set(file({"M": {"a": ".p.Nope"}})), "p.M", "its file p.proto: "),
+        (said_set(file({"M": {"a": "int32"}})).replace(b"p.proto", b"\xff.proto"), "p.M", "whose name is not UTF-8"),
+        (said_set(file({"M": {"a": "int32"}}, imports=["p.proto"])).replace(b"\x1a\7p", b"\x1a\7\xff"), "p.M",
+         "whose name is not UTF-8"),
+        (said_set(file({"M\0": {"a": "int32"}})), "p.M", "its file p.proto: "),
         (said_set(file({"M": {"a": "int32"}}), file({"M": {"a": "int32"}}, "q.proto")), "p.M", "its file q.proto: "),
     ],
 )  # fmt: skip
@@ -228,8 +231,7 @@ def test_descriptors_that_no_message_is_read_by(data: bytes, name: str, reason: 
 
 
 def test_any_descriptors_are_a_type_or_are_refused() -> None:
-    rng = random.Random(seed := seed_of_commit())
-    print(f"seed {seed}")
+    rng = random.Random(seed_of_commit())
     good, read = said_set(ALL), 0
     for _ in range(2000):
         data = bytearray(good)
@@ -284,8 +286,7 @@ def test_keys_are_messages_too() -> None:
 
 
 def test_any_bytes_are_a_row_or_a_reason() -> None:
-    rng = random.Random(seed := seed_of_commit())
-    print(f"seed {seed}")
+    rng = random.Random(seed_of_commit())
     sources = [
         (flat(), sent("p.Flat", "i: 5 s: 'abc' e: ONE o: 3 at { seconds: 5 } ws { value: 'x' }", ALL)),
         (nested(), sent("p.Nested", "tags: 'a' ms { x: 1 o: 'y' } kv { key: 1 value { } } m { i: 1 }", ALL)),
