@@ -4,14 +4,28 @@ from __future__ import annotations
 
 import heapq
 import json
+import random
 from collections import Counter
 from collections.abc import Iterator
 
 import pytest
+from confluent_kafka import Producer
 
 from cli.__main__ import main
+from judge.exam.exam import produced
 from judge.exam.transfers import LATE_MS, MINUTE_MS, Transfers, transfers
-from judge.exam.versions import BALANCE, BY_ID, BY_ID_AND_TIME, CREDITS, DEBITS, TOTAL, Change, looked_at
+from judge.exam.versions import (
+    BALANCE,
+    BY_ID,
+    BY_ID_AND_TIME,
+    CREDITS,
+    DEBITS,
+    NUMBERS_MAX,
+    TOTAL,
+    Change,
+    Tally,
+    looked_at,
+)
 
 
 def test_transfers_are_those_of_their_seed_and_some_are_late() -> None:
@@ -141,3 +155,26 @@ def test_what_goes_back_in_time_is_no_order() -> None:
 def test_the_exam_is_asked_for_alone(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["judge", "--exam", "10", *words]) == 2
     assert "exam" in capsys.readouterr().err
+
+
+def test_a_tally_is_a_counter_of_any_numbers_and_takes_four_bytes_a_transfer() -> None:
+    tally, told = Tally(), Counter()
+    rng = random.Random(7)
+    for _ in range(5000):
+        number = rng.choice((rng.randrange(300), -1, NUMBERS_MAX, 2**40))
+        by = rng.choice((-1, 1))
+        tally[number] += by
+        told[number] += by
+    assert sorted(tally.there().tolist()) == sorted(number for number, times in told.items() if times)
+    assert all(tally[number] == told[number] for number in [*told, 301, -2])
+
+
+def test_a_producer_that_is_full_is_waited_for_and_nothing_is_left_untold() -> None:
+    """A real client whose broker is away: it has room again once it gives up what it holds."""
+    told: list[object] = []
+    producer = Producer({"bootstrap.servers": "127.0.0.1:1", "queue.buffering.max.messages": 4,
+                         "message.timeout.ms": 200, "log_level": 0})  # fmt: skip
+    for n in range(9):
+        produced(producer, "away", b"%d" % n, lambda error, _message: told.append(error))
+    assert producer.flush(5) == 0
+    assert len(told) == 9 and all(told)
