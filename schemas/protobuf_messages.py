@@ -45,6 +45,13 @@ _KNOWN = {
 """Files that come with protobuf.  They are taken from it, whatever a set has by their names."""
 
 
+_KEYS = frozenset(
+    descriptor_pb2.FieldDescriptorProto.Type.Value(f"TYPE_{kind}")
+    for kind in ("INT32 INT64 UINT32 UINT64 SINT32 SINT64 FIXED32 FIXED64 SFIXED32 SFIXED64 BOOL STRING").split()
+)
+"""What a map may be by."""
+
+
 def read_type(data: bytes, name: str) -> Descriptor:
     """The message type ``name``, with its package, of a ``FileDescriptorSet``.
 
@@ -60,6 +67,8 @@ def read_type(data: bytes, name: str) -> Descriptor:
         raise BadSchema("it has no files")
     if any(isinstance(name, bytes) for each in files.values() for name in (each.name, *each.dependency)):
         raise BadSchema("it has a file whose name is not UTF-8")  # protobuf checks all names but those
+    if any(map(_is_odd_map, (top for each in files.values() for top in each.message_type))):
+        raise BadSchema("it has a map without a key and a value")  # which protobuf takes on trust
     pool = descriptor_pool.DescriptorPool()
     for each in _in_order(files):
         try:
@@ -74,6 +83,20 @@ def read_type(data: bytes, name: str) -> Descriptor:
     if not found.fields:
         raise BadSchema(f'its message "{name}" has no fields')
     return found
+
+
+def _is_odd_map(message: Any) -> bool:
+    """Whether it, or one in it, says that it is an entry of a map and is none."""
+    left = [message]
+    while left:
+        each = left.pop()
+        left += each.nested_type
+        if each.options.map_entry:
+            said = [(field.number, field.name, field.label) for field in each.field]
+            once = descriptor_pb2.FieldDescriptorProto.LABEL_OPTIONAL
+            if said != [(1, "key", once), (2, "value", once)] or each.field[0].type not in _KEYS:
+                return True
+    return False
 
 
 def _in_order(files: dict[str, Any]) -> Iterable[Any]:

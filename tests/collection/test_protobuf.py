@@ -252,6 +252,20 @@ def test_any_descriptors_are_a_type_or_are_refused() -> None:
     assert 0 < read < 2000
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"key": "int32"}, {"key": "float", "value": "int32"}, {"value": "int32", "key": "int32"},
+        {"key": "int32", "value": "repeated int32"},
+    ],
+)  # fmt: skip
+def test_an_entry_of_a_map_that_is_none_is_refused(fields: dict[str, str]) -> None:
+    made = file({"M": {"m": "repeated .p.Entry"}, "Entry": fields})
+    made.message_type[1].options.map_entry = True
+    with pytest.raises(BadSchema, match="a map without a key and a value"):
+        read_type(said_set(made), "p.M")
+
+
 def test_files_stand_in_any_order_and_what_comes_with_protobuf_is_protobufs() -> None:
     first = file(
         {"M": {"a": ".q.N", "at": ".google.protobuf.Timestamp"}}, imports=["q.proto", "r.proto", WELL_KNOWN[0]]
