@@ -17,6 +17,7 @@ from collection.generators.kinds import KINDS, core_of
 from embedded.stack import Stack
 from journal import clients
 from tests.e2e.conftest import Steps
+from tests.protobuf import file, said_set, sent
 from tests.registry import SchemaRegistry
 from tests.seeds import seed_of_commit
 
@@ -104,6 +105,55 @@ def test_accounts_by_debezium_are_what_they_were_told_last(stack: Stack, steps: 
 
 
 @pytest.mark.timeout(300)
+def test_protobuf_by_sql_alone_is_read_shown_and_made_again(stack: Stack) -> None:
+    admin = AdminClient({"bootstrap.servers": stack.kafka})
+    admin.create_topics([NewTopic("orders_proto", 1, 1)])["orders_proto"].result(30)
+    said = file({"K": {"id": "int64"}, "Order": {"id": "int64", "total": "uint64", "note": "optional string",
+                 "lines": "repeated string", "at": ".google.protobuf.Timestamp"}},
+                imports=["google/protobuf/timestamp.proto"])  # fmt: skip
+    value, key = (f"protobuf message '{name}' using schema '\\x{said_set(said).hex()}'" for name in ("p.Order", "p.K"))
+    producer = clients.make_producer(stack.kafka)
+
+    def send(number: int, text: str | None) -> None:
+        order = None if text is None else sent("p.Order", f"id: {number} {text}", said)
+        producer.produce("orders_proto", order, sent("p.K", f"id: {number}", said))
+
+    send(1, "total: 18446744073709551615 lines: 'a' lines: 'b' at { seconds: 86400 }")
+    send(2, "note: 'x'")
+    send(3, "total: 5")
+    send(3, None)
+    producer.produce("orders_proto", b"\xff", sent("p.K", "id: 4", said))
+    assert producer.flush(30) == 0
+    with psycopg.connect(stack.dsn(), autocommit=True) as client:
+
+        def settled(wanted: object, query: str) -> None:
+            deadline = time.monotonic() + WAIT_S
+            while (found := client.execute(query).fetchall()) != wanted:
+                assert time.monotonic() < deadline, (found, wanted)
+                time.sleep(0.1)
+
+        client.execute("create schema proto")
+        client.execute("set search_path = proto")
+        client.execute(f"create source orders from kafka topic 'orders_proto' key format {key} value format {value} "
+                       "include offset envelope upsert")  # fmt: skip
+        client.execute("create materialized view lines as select id, jsonb_array_length(lines) as n from orders")
+        settled([(1, 2**64 - 1, None, ["a", "b"], "1970-01-02", 0), (2, 0, "x", [], None, 1)],
+                "select id, total, note, lines, at::date::text, \"offset\" from orders order by id")  # fmt: skip
+        settled([(1, 2), (2, 0)], "select id, n from lines order by id")
+        settled([(4,)], 'select "offset" from orders_errors')
+        settled([("protobuf",)], "select format from tm_catalog.sources where name = 'orders'")
+        ((_, made),) = client.execute("show create source orders").fetchall()
+        client.execute("drop source orders cascade")
+        client.execute(made)
+        settled([(1,), (2,)], "select id from orders order by id")
+        for wrong, sqlstate in (("using schema 'x'", "42601"), ("message 'p.X' using schema '\\x'", "22023")):
+            with pytest.raises(psycopg.Error) as error:
+                client.execute(f"create source other from kafka topic 'orders_proto' format protobuf {wrong}")
+            assert error.value.sqlstate == sqlstate
+        client.execute("drop schema proto cascade")
+
+
+@pytest.mark.timeout(300)
 def test_an_auction_house_that_is_made_up_is_read_as_any_source(stack: Stack) -> None:
     options = "AS FAST AS POSSIBLE, EVENTS 30000, EVENT RATE 100"
 
@@ -130,7 +180,7 @@ def test_an_auction_house_that_is_made_up_is_read_as_any_source(stack: Stack) ->
         client.execute("set search_path = made_up")
         client.execute(f"create source auctions from load generator nexmark (table auction, {options})")
         client.execute(f"create source bids from load generator nexmark (table bid, {options})")
-        client.execute("create source \"a $count.er\" from load generator counter (rate 50, max cardinality 3)")
+        client.execute('create source "a $count.er" from load generator counter (rate 50, max cardinality 3)')
         client.execute("create materialized view by_category as select category, count(*) as n, sum(price) as total "
                        "from bids join auctions on auction = id group by category")  # fmt: skip
         client.execute("create index by_auction on bids (auction)")
