@@ -32,7 +32,8 @@ Format 9 has PRIMARY KEY and UNIQUE (``KEYS_FROM``), keeps history of some relat
 Format 10 has sources over load generators (``GENERATORS_FROM``), and CHECK: ``CHECKS_FROM``.
 Format 11 has sinks that write Avro, and such into Iceberg (``AVRO_SINKS_FROM``, ``ICEBERG_FROM``), and sources of CSV
 with a header: ``HEADERS_FROM``.
-Format 12 has sources that are generated together, and of Protocol Buffers: ``GROUPS_FROM``, ``PROTOBUF_FROM``."""
+Format 12 has sources that are generated together, those of TPCH and of Protocol Buffers: ``GROUPS_FROM``,
+``TPCH_FROM``, ``PROTOBUF_FROM``."""
 
 DEFINITIONS_FROM = 3
 """The first format in which a view is a :class:`~catalog_log.objects.Definition`, not
@@ -84,6 +85,8 @@ HEADERS_FROM = 11
 GROUPS_FROM = 12
 """The first format in which several sources may have one generator: code that knows format 11 alone cannot decode
 them."""
+TPCH_FROM = 12
+"""The first format in which a generator may be TPCH: code that knows format 11 alone knows no such generator."""
 PROTOBUF_FROM = 12
 """The first format in which a source's messages may be Protocol Buffers: code that knows format 11 alone cannot decode
 one."""

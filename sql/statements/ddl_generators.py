@@ -50,7 +50,7 @@ def plan_create_generator(s: st.CreateGenerator, image: ImageLike, names: Names)
 
     Raises 42P07, 3F000, 42501, 42622; 42601 and 22023 for what is missing, is no value, or does not go together; 22008
     where event times go past the last that there is; 0A000 for generators that are not here, and in
-    catalogs of formats before 10.
+    catalogs of formats before 10, TPCH in those before 12.
     """
     schema = target_schema(image, names, s.name)
     name = check_identifier(s.name.last)
@@ -63,6 +63,11 @@ def plan_create_generator(s: st.CreateGenerator, image: ImageLike, names: Names)
     if kind is None:
         hint = f"{', '.join(each.upper() for each in KINDS)} are there"
         raise unsupported(f"LOAD GENERATOR {s.kind.upper()}", hint=hint, position=s.position)
+    if s.kind == "tpch" and image.genesis.format_version < records.TPCH_FROM:
+        raise unsupported(
+            f"LOAD GENERATOR TPCH in a catalog of format {image.genesis.format_version}", position=s.position,
+            hint=f"it is kept by catalogs made with format {records.TPCH_FROM} or later",
+        )  # fmt: skip
     said = {each.name: each for each in s.options}
     for each in s.options:
         known = (*_COMMON, *kind.options, *((g.TABLE,) if len(kind.tables) > 1 else ()))

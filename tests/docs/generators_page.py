@@ -63,7 +63,7 @@ Where event times would go past the year 9999 there are fewer events, and `EVENT
 `SHOW CREATE SOURCE` shows the options with what they were taken for, and makes the same source again: the same rows,
 due at the same times. Rows that come are in `tm_internal.source_status` as messages are: `positions` has the number of
 the next event, `ends` how many are due, and `status` is `finished` where all of them are there. A generator has no
-errors relation, and needs catalog format 10. `ALTER SOURCE … RESET` begins with event 0 again. `LOAD GENERATOR
+errors relation, and needs catalog format 10, TPCH 12. `ALTER SOURCE … RESET` begins with event 0 again. `LOAD GENERATOR
 MARKETING` is not here (0A000).
 """
 

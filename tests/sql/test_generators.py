@@ -11,7 +11,7 @@ import pytest
 from adapter.execute.show import ROWS as SHOWN
 from catalog_log.objects import Generator, Source
 from catalog_log.objects.generator import EVENTS_MAX
-from catalog_log.records import GENERATORS_FROM
+from catalog_log.records import GENERATORS_FROM, TPCH_FROM
 from collection.generators.core import LATEST_US
 from collection.generators.kinds import BASE_TIME_US, KINDS, core_of
 from journal.errors import InvalidUsage
@@ -254,3 +254,6 @@ def test_older_catalogs_have_no_generators() -> None:
     with pytest.raises(InvalidUsage) as error:
         planned("create source s from load generator counter", empty_image(GENERATORS_FROM - 1))
     assert error.value.sqlstate == "0A000" and f"format {GENERATORS_FROM}" in error.value.hint
+    with pytest.raises(InvalidUsage) as error:
+        planned("create source s from load generator tpch (table orders)", empty_image(TPCH_FROM - 1))
+    assert error.value.sqlstate == "0A000" and f"format {TPCH_FROM}" in error.value.hint
