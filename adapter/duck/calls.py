@@ -48,7 +48,7 @@ WORDS = frozenset(
     "localtimestamp rand json_extract json_extract_string list_has_all list_has_any list_extract list_slice list_zip "
     "struct_extract strlen octet_length length substring unhex sha256 to_hex tm_shift_left tm_shift_left_long "
     "tm_shift_right tm_shift_right_long tm_bytea tm_bytea_text tm_matches tm_regex_take "
-    "transform unix_micros epoch_us tm_moment element_at".split()
+    "transform unix_micros epoch_us tm_moment element_at tm_round_float".split()
 )
 """What a plan has beside them: signs, and what the grammar's forms are in it."""
 

@@ -20,6 +20,8 @@ from sql.system.types import PgType
 from sql.system.types import element_of as item_of
 from trees.nodes import unnest
 
+_ORDERS = frozenset({"<", "<=", ">", ">="})
+
 
 class Comparisons(Scalars):
     def all(self, nodes: Sequence[exp.Expression], rows: Rows) -> list[s.Scalar]:
@@ -35,6 +37,8 @@ class Comparisons(Scalars):
         left, right = unnest(node.this), unnest(right)
         if isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple):
             pairs = self.all(left.expressions, rows), self.all(right.expressions, rows)
+            if sign in _ORDERS:
+                return _in_order(sign, *pairs)
             return compared(sign, *(row_of(each) for each in pairs)) if sign not in ("=", "<>") else _same(sign, *pairs)
         if isinstance(left, exp.Tuple) and isinstance(right, exp.Query):
             if sign not in ("=", "<>"):
@@ -116,6 +120,12 @@ class Comparisons(Scalars):
 
     def _between(self, node: exp.Between, rows: Rows) -> s.Scalar:
         value, low, high = (self.of(node.args[key], rows) for key in ("this", "low", "high"))
+        if all(isinstance(each, s.Struct) for each in (value, low, high)):
+            made, turned = (
+                compared("and", _in_order(">=", value.values, one.values), _in_order("<=", value.values, other.values))
+                for one, other in ((low, high), (high, low))
+            )
+            return compared("or", made, turned) if node.args.get("symmetric") else made
         made = call(BOOL, "between", value, low, high)
         return compared("or", made, call(BOOL, "between", value, high, low)) if node.args.get("symmetric") else made
 
@@ -145,6 +155,16 @@ def _each_of(right: exp.Expression) -> tuple[exp.Expression, bool] | None:
 
 def row_of(values: Sequence[s.Scalar]) -> s.Struct:
     return s.Struct(Row(tuple((f"f{at}", each.type) for at, each in enumerate(values, 1))), False, tuple(values), True)
+
+
+def _in_order(sign: str, left: Sequence[s.Scalar], right: Sequence[s.Scalar]) -> s.Scalar:
+    """Rows compared by the first values that differ: NULL where one of these is missing, as in Postgres, while the
+    engine takes a NULL in a row for the greatest value."""
+    *before, last = zip(left, right, strict=True)
+    found = compared(sign, *last)
+    for one, other in reversed(before):
+        found = s.Case(BOOL, True, None, ((compared("=", one, other), found),), compared(sign[0], one, other))
+    return found
 
 
 def _same(sign: str, left: Sequence[s.Scalar], right: Sequence[s.Scalar]) -> s.Scalar:

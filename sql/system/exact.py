@@ -8,7 +8,7 @@ it had.  0A000 for what a user's query refuses of such numbers too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from functions.registry import SIGNED
@@ -16,7 +16,7 @@ from functions.row import Function
 from plan import relations as r
 from plan import scalars as s
 from plan.nodes import Node, built, walk
-from plan.types import BOOL, FLOAT8, INT2, INT4, INT8, TEXT, ListOf, Native, Row, is_float
+from plan.types import BOOL, FLOAT8, INT2, INT4, INT8, TEXT, ListOf, Native, Row, Type, element_of, is_float, list_of
 from sql.system.carriers import JSON, NUMERIC, as_carried, call, text
 from sql.typing.free_numerics import OPERATORS
 from trees.errors import unsupported
@@ -32,7 +32,10 @@ _OWN = {
 
 _COMPARE = frozenset("= <> < <= > >= is_distinct is_not_distinct in between".split())
 _RECKON = frozenset("+ - * / % power".split())
-_IN_LISTS = frozenset("tm_is_any list_has_all list_has_any array_position".split())
+_IN_LISTS = {"tm_is_any": (1,), "list_has_all": (0, 1), "list_has_any": (0, 1), "array_position": (0,)}
+_OF_ITEMS = {"array_append": (0,), "array_prepend": (1,), "array_cat": (0, 1), "array_remove": (0,)}
+"""What compares items, and what makes a list of them; which of its arguments are lists."""
+
 _WRITE_JSON = frozenset(
     "to_json row_to_json array_to_json json_agg jsonb_agg json_build_object jsonb_build_object json_build_array "
     "jsonb_build_array".split()
@@ -89,14 +92,22 @@ def _key(value: s.Scalar) -> s.Scalar:
     if value.type == _NUMBERS:
         return call(TEXT.array, "tm_numeric_keys", value)
     if isinstance(value, s.Struct):
-        parts = tuple(map(_key, value.values))
-        names = [name for name, _ in value.type.fields]
-        return replace(value, type=Row(tuple(zip(names, (p.type for p in parts), strict=True))), values=parts)
+        return _of_parts(value, map(_key, value.values))
     return value
 
 
+def _of_parts(row: s.Struct, parts: Iterable[s.Scalar]) -> s.Struct:
+    """``row`` with other values."""
+    parts = tuple(parts)
+    names = [name for name, _ in row.type.fields]
+    return replace(row, type=Row(tuple(zip(names, (each.type for each in parts), strict=True))), values=parts)
+
+
 def _alike(values: Sequence[s.Scalar]) -> tuple[s.Scalar, ...]:
-    """What the engine compares in the place of ``values``: beside a double all are doubles."""
+    """What the engine compares in the place of ``values``: beside a double all are doubles; of rows, place by place."""
+    if all(isinstance(each, s.Struct) for each in values) and len({len(each.values) for each in values}) == 1:
+        places = [_alike(place) for place in zip(*(each.values for each in values), strict=True)]
+        return tuple(map(_of_parts, values, zip(*places, strict=True)))
     if not any(each.type == NUMERIC for each in values):
         return tuple(map(_key, values))
     if any(is_float(each.type) for each in values):
@@ -118,10 +129,11 @@ def _call(node: s.Call) -> s.Scalar:
         keyed = [call(TEXT, "tm_numeric_keyed", each) for each in given]
         return call(NUMERIC, "tm_numeric_of_keyed", call(TEXT, name, *keyed))
     if name in _IN_LISTS:
-        of_items = [as_carried(each, _NUMBERS if isinstance(each.type, ListOf) else NUMERIC) for each in given[:2]]
-        return replace(node, arguments=(*map(_key, of_items), *given[2:]))
-    if name == "array_remove":
-        return replace(node, name="tm_numeric_without")
+        item = FLOAT8 if any(is_float(each) or is_float(element_of(each)) for each in types[:2]) else NUMERIC
+        return replace(node, arguments=(*map(_key, _items(item, given[:2], _IN_LISTS[name])), *given[2:]))
+    if name in _OF_ITEMS:
+        renamed = "tm_numeric_without" if name == "array_remove" and node.type == _NUMBERS else name
+        return replace(node, name=renamed, arguments=_items(element_of(node.type), given, _OF_ITEMS[name]))
     if name in _WRITE_JSON:
         return replace(node, arguments=tuple(map(_in_json, given)))
     if name == "generate_series_rows":
@@ -140,6 +152,11 @@ def _call(node: s.Call) -> s.Scalar:
     return node
 
 
+def _items(item: Type, values: Sequence[s.Scalar], lists: Sequence[int]) -> tuple[s.Scalar, ...]:
+    """``values`` as items of the type ``item``, and in the places ``lists`` as lists of them."""
+    return tuple(as_carried(each, list_of(item) if at in lists else item) for at, each in enumerate(values))
+
+
 def _has_numbers(value: s.Scalar) -> bool:
     if isinstance(value, s.Struct):
         return any(map(_has_numbers, value.values))
@@ -149,9 +166,7 @@ def _has_numbers(value: s.Scalar) -> bool:
 def _in_json(value: s.Scalar) -> s.Scalar:
     """A number, and what is none as its text."""
     if isinstance(value, s.Struct):
-        parts = tuple(map(_in_json, value.values))
-        names = [name for name, _ in value.type.fields]
-        return replace(value, type=Row(tuple(zip(names, (p.type for p in parts), strict=True))), values=parts)
+        return _of_parts(value, map(_in_json, value.values))
     if value.type == _NUMBERS:
         each = s.Variable(NUMERIC, True, "x")
         return call(ListOf(JSON), "transform", value, s.Lambda(JSON, True, ("x",), _in_json(each)))

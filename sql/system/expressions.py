@@ -273,7 +273,7 @@ def _nullif(c: Typer, node: exp.Nullif, scope: Scope) -> PgType:
     _, wanted = operator("=", left, right)
     c.give(node.this, wanted[0])
     c.give(node.expression, wanted[1])
-    return left if left.name != "unknown" else PgType(wanted[0])
+    return PgType(wanted[0]) if left.name == "unknown" or wanted[0] in ("numeric", "float8") else left
 
 
 def _array(c: Typer, node: exp.Array, scope: Scope) -> PgType:

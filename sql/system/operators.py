@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from plan import relations as r
 from plan import scalars as s
-from plan.types import BOOL, TEXT
+from plan.types import BOOL, FLOAT4, FLOAT8, TEXT
 from sql.algebra.scope import NotPlanned
 from sql.system.carriers import INTEGERS, OID, array, as_carried, call, carrier, shown
 from sql.system.expressions import SIGNS
@@ -56,6 +56,8 @@ def applied(sign: str, left: s.Scalar, a: PgType, right: s.Scalar, b: PgType, re
         return call(BOOL, "regexp_matches", left, right, *(s.Literal(TEXT, False, each) for each in _REGEXES[sign]))
     if sign in _LIKES:
         return call(BOOL, _LIKES[sign], left, right)
+    if result.name == "float8":  # of two float4 it is a float4
+        left, right = (as_carried(each, FLOAT8) if each.type == FLOAT4 else each for each in (left, right))
     if sign in _PLAIN:
         if result.name == "bool":
             left, right = _of_functions(left, a, right, b)

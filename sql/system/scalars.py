@@ -153,8 +153,8 @@ class SystemScalars(Comparisons):
         return call(kind, name, *(as_carried(each, kind) for each in self.all(arguments(node), rows)))
 
     def _nullif(self, node: exp.Nullif, rows: Rows) -> s.Scalar:
-        left = self.of(node.this, rows)
-        return call(left.type, "nullif", left, self.of(node.expression, rows))
+        kind = carrier(kind_of(node))
+        return call(kind, "nullif", as_carried(self.of(node.this, rows), kind), self.of(node.expression, rows))
 
     def _array(self, node: exp.Array, rows: Rows) -> s.Scalar:
         kind, items = kind_of(node), node.expressions
@@ -268,6 +268,10 @@ class SystemScalars(Comparisons):
         if name == "pg_typeof":
             kind = kind_of(given[0]).name
             return s.cast(s.number(ROWS[kind].oid), OID)
+        if name == "date_part" and isinstance(values[0], s.Literal) and values[0].value is not None:
+            return as_carried(extracted(values[0].value.upper(), values[1]), FLOAT8)
+        if name == "round" and kind_of(node).name == "float8":
+            name = "tm_round_float"
         if name == "format":
             return formatted([put_out(v, kind_of(n)) for v, n in zip(values, given, strict=True)])
         if name in _WITH_NAMES:
