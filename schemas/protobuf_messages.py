@@ -10,7 +10,7 @@ bytes that there are.  What a small message may grow to where it is written out 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from google.protobuf import (
@@ -33,6 +33,10 @@ from schemas.avro_messages import BadMessage, BadSchema
 SET_BYTES_MAX = 256 * 1024
 """Of a set of descriptors, as the catalog keeps one: some hundred files without their comments.  Its statement, which
 a source and its errors keep too, is twice that in hex, and four times in all fit a proposal."""
+
+TYPES_DEEP_MAX = 250
+"""Of message types that stand in each other, as protobuf goes through them: it calls itself, by two frames a type, and
+Python has room for a thousand frames in all.  A message is in others to 100 levels at most."""
 
 TIMESTAMP, STRUCT, WRAPPERS = (each.DESCRIPTOR.name for each in (timestamp_pb2, struct_pb2, wrappers_pb2))
 """The files of what has a meaning of its own, by their names."""
@@ -82,7 +86,35 @@ def read_type(data: bytes, name: str) -> Descriptor:
         raise BadSchema(f'it has no message "{name}", but {", ".join(there)[:300] or "none"}') from None
     if not found.fields:
         raise BadSchema(f'its message "{name}" has no fields')
+    if _are_deep(found):
+        raise BadSchema(f"it has more than {TYPES_DEEP_MAX} message types that stand in each other")
     return found
+
+
+def _are_deep(of: Descriptor) -> bool:
+    """Whether protobuf goes deeper than may be when it makes the class of this type: first types first, each once."""
+    seen, path = {of.full_name}, [_next_to(of)]
+    while path:
+        for each in path[-1]:
+            if each.full_name not in seen:
+                seen.add(each.full_name)
+                path.append(_next_to(each))
+                break
+        else:
+            path.pop()
+        if len(path) > TYPES_DEEP_MAX:
+            return True
+    return False
+
+
+def _next_to(of: Descriptor) -> Iterator[Descriptor]:
+    for each in of.fields:
+        if each.message_type:
+            yield each.message_type
+    for each in of.extensions:
+        yield each.containing_type
+        if each.message_type:
+            yield each.message_type
 
 
 def _is_odd_map(message: Any) -> bool:

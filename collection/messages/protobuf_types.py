@@ -35,7 +35,8 @@ Raw = Callable[[Message], object]
 """What a field holds in a message, or ``None`` where it is missing.  Raises ``BadValue``."""
 
 NAME_CHARS_MAX = 1_000
-"""Of an enum's value that many messages are read with at once: a byte in a message is a name in a row."""
+"""Of an enum's value, or of a default, that many messages are read with at once: a byte in a message, or none, is all
+of it in a row."""
 
 _NANOS = 1_000_000_000
 
@@ -63,7 +64,7 @@ def _part(field: FieldDescriptor, shapes: _Shapes) -> Part:
         kind, convert, unit = _SCALARS[field.type]
         of_enum = field.enum_type
         if of_enum is None:
-            return Part(Field(field.name, kind, nullable, convert, unit), raw)
+            return Part(Field(field.name, kind, nullable, convert, unit), raw, _default_chars(field) > NAME_CHARS_MAX)
         named = _named(of_enum)
         long = max(len(each.name) for each in of_enum.values) > NAME_CHARS_MAX
         return Part(Field(field.name, kind, nullable, convert), lambda message: named(raw(message)), long)
@@ -84,6 +85,12 @@ def _raw(field: FieldDescriptor) -> tuple[Raw, bool]:
         return get, False
     has = presence(field.containing_type)
     return lambda message: get(message) if has(message, name) else None, True
+
+
+def _default_chars(field: FieldDescriptor) -> int:
+    """Of the default of a text or of bytes."""
+    default = field.default_value
+    return len(default) if isinstance(default, (str, bytes)) else 0
 
 
 def _named(of: EnumDescriptor) -> Callable[[object], object]:
@@ -119,10 +126,13 @@ def _same(value: object) -> object:
 
 def _single(value: float) -> object:
     """As JSON in as few digits as say it: 0.1 and not what is nearest to it in a double."""
-    for digits in range(6, 9):
-        text = f"{value:.{digits}g}"
-        if abs(value) < 1e38 and struct.unpack("<f", struct.pack("<f", float(text)))[0] == value:
-            return shown(float(text))
+    for digits in range(6, 10):  # nine say any float
+        near = float(f"{value:.{digits}g}")
+        try:
+            if struct.unpack("<f", struct.pack("<f", near))[0] == value:
+                return shown(near)
+        except OverflowError:  # the largest ones, rounded up
+            continue
     return shown(value)
 
 
@@ -142,8 +152,8 @@ _SCALARS: dict[int, tuple[str, Convert, int]] = {
 
 
 class _Left:
-    """Of the characters that one value may have as ``jsonb``.  A message's names are counted before they are there: a
-    million messages of two bytes each would have as many as their type has fields."""
+    """Of the characters that one value may have as ``jsonb``.  A message's names are counted before they are there, and
+    its defaults as they come: a million messages of two bytes each would have as many as their type has fields."""
 
     __slots__ = ("chars",)
 
@@ -158,6 +168,12 @@ class _Left:
 
 Shape = Callable[[Any, _Left], object]
 """From what a field holds to JSON whose numbers are :class:`~values.json_values.Number`."""
+
+
+def _counted(value: Any, left: _Left) -> object:
+    """A text, or bytes, whose default has some length: of that protobuf makes a copy for each message without it."""
+    left.take(len(value) * (2 if isinstance(value, bytes) else 1))
+    return value
 
 
 class _Shapes:
@@ -197,6 +213,8 @@ class _Shapes:
         if field.type == FieldDescriptor.TYPE_FLOAT:
             return lambda value, _: _single(value)
         convert = _SCALARS[field.type][1]
+        if _default_chars(field):
+            return lambda value, left: shown(convert(_counted(value, left)))
         return lambda value, _: shown(convert(value))
 
     def of_message(self, of: Descriptor) -> Shape:
@@ -218,17 +236,17 @@ class _Shapes:
 
         def shape(message: Any, left: _Left) -> object:
             left.take(chars)
+            if not fields:  # made with the first message: types are in each other deeper than calls may be
+                fields.extend(
+                    (each.name, _raw(each)[0], self.repeated(each) if each.is_repeated else self._one(each))
+                    for each in of.fields
+                )
             shaped = {}
             for name, raw, one in fields:
                 held = raw(message)
                 shaped[name] = None if held is None else one(held, left)
             return shaped
 
-        self._made[of.full_name] = shape
-        fields += [
-            (each.name, _raw(each)[0], self.repeated(each) if each.is_repeated else self._one(each))
-            for each in of.fields
-        ]
         return shape
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import random
+import re
+import struct
+import tracemalloc
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -13,9 +17,9 @@ from catalog_log.objects.reading import Format
 from collection.columns import table_from_rows
 from collection.messages.judging import Judge, Keyed
 from collection.messages.protobuf_types import parts_of
-from collection.rows import encode
+from collection.rows import ROW_BYTES_MAX, encode
 from schemas.avro_messages import BadSchema
-from schemas.protobuf_messages import SET_BYTES_MAX, read_type
+from schemas.protobuf_messages import SET_BYTES_MAX, TYPES_DEEP_MAX, read_type
 from tests.collection.test_messages import judged, message, same_at_once, source, why
 from tests.protobuf import field, file, protobuf, said_set, sent
 from tests.seeds import seed_of_commit
@@ -202,6 +206,60 @@ def test_a_small_message_whose_names_are_many_is_refused_before_it_takes_memory(
     )
     of = source({"e": "text"}, protobuf("p.M", symbol))
     assert Judge(of)._value.many is None and judged(of, message(b"")).rows == [("S" * 100_000,)]
+
+
+def test_types_may_stand_in_each_other_so_deep_and_no_deeper() -> None:
+    def chain(types: int, last: str):
+        fields = {f"M{n}": {"a": f".p.M{n + 1}"} for n in range(types - 1)}
+        return file(fields | {f"M{types - 1}": {"a": last}})
+
+    for last in ("int32", ".p.M0"):
+        of = source({"a": "jsonb"}, protobuf("p.M0", chain(TYPES_DEEP_MAX, last)))
+        assert judged(of, message(b"\x0a\2\x0a\0")).rows == [('{"a": {"a": null}}',)]
+        for types in (TYPES_DEEP_MAX + 1, 4_000):
+            with pytest.raises(BadSchema, match="message types that stand in each other"):
+                read_type(said_set(chain(types, last)), "p.M0")
+    extending = file({"M": {"a": ".p.N0"}} | {f"N{n}": {"a": "int32"} for n in range(300)}, syntax="proto2")
+    for n, each in enumerate(extending.message_type[1:-1]):  # each has in it an extension of the next
+        each.extension_range.add(start=100, end=200)
+        each.extension.add(name="x", number=100, extendee=f".p.N{n + 1}", type=5, label=1)
+    extending.message_type[-1].extension_range.add(start=100, end=200)
+    with pytest.raises(BadSchema, match="message types that stand in each other"):
+        read_type(said_set(extending), "p.M")
+
+
+def test_long_defaults_are_counted_before_they_take_memory() -> None:
+    made = file({"M": {"ms": "repeated .p.S", "s": ".p.S"}, "S": {"x": "int32"}}, syntax="proto2")
+    for number, (name, kind) in enumerate({"d": "string", "y": "bytes"}.items(), 2):
+        field(made.message_type[1], number, name, kind, default="D" * 50_000)
+    of = source({"ms": "jsonb", "s": "jsonb"}, protobuf("p.M", made))
+    assert judged(of, message(b"\x0a\0\x12\0")).rows
+    data = b"\x0a\0" * 5_000
+    tracemalloc.start()
+    try:
+        reason = why(of, data)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert "as jsonb it has more than" in reason
+    assert peak < 4 * ROW_BYTES_MAX  # three quarters of a gigabyte, uncounted
+    of = source({"d": "text"}, protobuf("p.S", made))
+    assert Judge(of)._value.many is None and judged(of, message(b"")).rows == [("D" * 50_000,)]
+
+
+def test_a_float_in_jsonb_has_the_digits_that_say_it() -> None:
+    of = source({"ms": "jsonb"}, protobuf("p.Nested", ALL))
+    rng, kept = random.Random(seed_of_commit()), 0
+    singles = [0.1, -103.217316, 16777216.0, 3.4028234663852886e38, -3.40282e38, 1.4e-45, 9.8765432e-5, 1.00000012]
+    singles += [struct.unpack("<f", rng.randbytes(4))[0] for _ in range(500)]
+    for each in filter(math.isfinite, singles):
+        said = struct.pack("<f", each)
+        (row,) = judged(of, message(b"\x22\5\x0d" + said)).rows  # ms is the fourth field
+        digits = re.search(r'"x": (-?[0-9.]+)', row[0])[1]
+        assert struct.pack("<f", float(digits)) == said or not float(digits)  # -0 is 0 in jsonb
+        kept += 1
+        assert len(digits.replace(".", "").replace("-", "").strip("0")) <= 9
+    assert kept > 8
 
 
 @pytest.mark.parametrize(
