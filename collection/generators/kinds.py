@@ -18,6 +18,7 @@ from collection.generators.key_value import KeyValue
 from collection.generators.nexmark import Nexmark
 from collection.generators.tpch import tables as tpch
 from collection.generators.tpch.generator import Tpch
+from collection.generators.tpch.text import pool
 
 SECOND_US = 1_000_000
 
@@ -62,6 +63,8 @@ class Kind:
     """How many events are due at the start, and become visible together."""
     timed: Callable[[Generator], int] = lambda _: EVENTS_MAX
     """How many events have times that a timestamptz can hold; below 1 where none has."""
+    ready: Callable[[], object] = lambda: None
+    """Makes what events of all sources are made of, once a process; it may take long, and hangs on no option."""
 
 
 KINDS: Mapping[str, Kind] = {
@@ -94,7 +97,7 @@ KINDS: Mapping[str, Kind] = {
     ),
     "tpch": Kind(
         tpch.TABLES, {tpch.SCALE: Option(10, 1, 10_000_000, kind=THOUSANDTHS)}, Tpch, fixed=tpch.fixed,
-        snapshot=tpch.snapshot,
+        snapshot=tpch.snapshot, ready=pool,
     ),
 }  # fmt: skip
 

@@ -33,7 +33,7 @@ from catalog_log.objects.generator import FORMAT
 from collection.binding import Binding, Run, joined
 from collection.columns import DIFF
 from collection.generators.core import Core
-from collection.generators.kinds import OFFSET_COLUMNS, core_of, offsets, parts_of
+from collection.generators.kinds import KINDS, OFFSET_COLUMNS, core_of, offsets, parts_of
 from collection.generators.pacing import batch, due, due_ms
 from collection.writer import CollectionWriter
 from controllers.at_work import AtWork
@@ -100,6 +100,9 @@ class Generating(SourceThread):
         else:
             self._made = [_Made(self.item.id, self.item.stored, core_of(self._generator))]
         self._batch = min(each.core.batch for each in self._made)
+        # Before it is at work alone: it takes seconds that are no source's fault if the process ends in them, and in
+        # which a source that may have ended the last process would keep the others from theirs.
+        KINDS[self._generator.kind].ready()
         state = self._oracle.barrier().result(ANSWER_TIMEOUT_S)
         at = state.bindings(self.item.progress_id).end(FORMAT, 0) or 0
         status = self.status

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,6 +14,8 @@ from catalog_log.objects import Generator, Source
 from catalog_log.objects.generator import FORMAT
 from collection.columns import DIFF
 from collection.generators.kinds import KINDS, OFFSET_COLUMNS, core_of, parts_of
+from controllers.at_work import open_at_work
+from controllers.commands import STORAGE
 from oracle.checkpoints import CheckpointPolicy
 from tests.storage.test_copied_sources import Copying, copying, sums
 from tests.storage.test_storage_controller import eventually
@@ -108,6 +111,31 @@ def test_a_snapshot_is_visible_at_once_and_what_comes_after_is_due_by_time(world
     assert sum(ts == first for ts, _, _ in changes) >= 1_000
     world.tell("u1")
     eventually(lambda: not controller.status()["sources"])
+
+
+def test_who_ends_while_what_all_events_are_made_of_is_made_blames_no_source(world: Copying, monkeypatch) -> None:
+    """Of TPCH that takes ten seconds, in which two kills had put the source into quarantine."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    def ready() -> None:
+        begun.set()
+        assert go_on.wait(120)
+
+    monkeypatch.setitem(KINDS, "counter", replace(KINDS["counter"], ready=ready))
+    made = generator("counter", options={"max cardinality": 5}, events=1_000, micros=1_000_000, bound=100)
+    item = source(1, made)
+    world.tell(item)
+    world.start()
+    try:
+        assert begun.wait(60)
+        next_life = open_at_work(world.bootstrap, world.names, STORAGE, "the next")
+        try:
+            assert not next_life.notes.deaths
+        finally:
+            next_life.close()
+    finally:
+        go_on.set()
+    eventually(lambda: world.taken(item) == 100)
 
 
 # -- of one generator
