@@ -314,7 +314,8 @@ with every field by its name, `google.protobuf.Struct` and its kin as the JSON t
 message lacks where its type can tell: messages, `optional` fields, members of a oneof, proto2's fields without a
 default; otherwise the default stands for it, and the column is NOT NULL. Unknown fields are passed over. A message
 is bare Protobuf: what Confluent's serializers put before it, and `USING CONFLUENT SCHEMA REGISTRY`, are not read.
-Messages that hold themselves are jsonb, to 100 levels. It needs catalog format 12.
+Messages that hold themselves are jsonb, to 100 levels; of message
+types at most 250 may stand in each other. It needs catalog format 12.
 
 `ENVELOPE UPSERT`: a message is what its key is from then on, one without a value takes it away. `DEBEZIUM` (JSON or
 Avro) likewise, by `after`; `before` is not looked at. Both need a format of keys (a registry's Avro has one by
