@@ -2,7 +2,7 @@
 
 An airline's desk corrects flights that have come: it adds late minutes, says that one never flew, takes that back.
 Transaction ``n`` is the same whoever runs it and in whichever run, as the flight at a place is
-(``demo/flights.py``), and the last thing it does is to count itself, in the table ``desk``.  So an answer that shows
+(``demo/flights.py``), and the first thing it does is to count itself, in the table ``desk``.  So an answer that shows
 the count says which corrections it must show, and a lost COMMIT is settled by reading it.
 
 Each transaction is here twice, on purpose: as SQL (:func:`statements`) and as what it does to a dict (:func:`after`).
@@ -92,19 +92,20 @@ STATES_EVERY = 100
 
 def after(n: int) -> dict[int, Correction]:
     """The corrections by place once ``n`` transactions have been."""
-    hundreds = n // STATES_EVERY
-    for each in range(hundreds):
-        _state(each)  # one after the other, or Python would go as deep as there are
-    found = dict(_state(hundreds))
-    for number in range(hundreds * STATES_EVERY, n):
-        _do(found, number)
-    return found
+    begin = n // STATES_EVERY
+    while len(_states) <= begin:
+        _states.append(_later(len(_states) - 1, len(_states) * STATES_EVERY))
+    return _later(begin, n)
 
 
-@cache
-def _state(hundreds: int) -> dict[int, Correction]:
-    found = dict(_state(hundreds - 1)) if hundreds else {}
-    for number in range((hundreds - 1) * STATES_EVERY, hundreds * STATES_EVERY) if hundreds else ():
+_states: list[dict[int, Correction]] = [{}]
+"""After every so many, as far as anybody asked."""
+
+
+def _later(kept: int, n: int) -> dict[int, Correction]:
+    """After ``n``, from a state that is kept on."""
+    found = dict(_states[kept])
+    for number in range(kept * STATES_EVERY, n):
         _do(found, number)
     return found
 

@@ -15,7 +15,7 @@ from typing import Any
 import psycopg
 
 from demo import corrections
-from demo.watch import AWAY_MAX_S, RETRY_S, is_away
+from demo.watch import AWAY_MAX_S, Session
 from journal.errors import Rejected, Unavailable
 
 NEW_FLIGHTS_S = 0.05
@@ -31,13 +31,17 @@ class Desk:
     """
 
     def __init__(self, dsn: str, per_s: float) -> None:
-        self._dsn, self._every_s = dsn, 1 / per_s
+        self._every_s = 1 / per_s
         self.begun = self.done = self.first = 0
-        self.tried_again = 0
         self.failure: Exception | None = None
         self._stopping = threading.Event()
-        self._connection: psycopg.Connection | None = None
+        self._session = Session(dsn, self._stopping)
         self._thread = threading.Thread(target=self._run, name="desk", daemon=True)
+
+    @property
+    def reconnects(self) -> int:
+        """How often it was away, or what it wrote was refused."""
+        return max(0, self._session.reconnects)
 
     def open(self) -> None:
         """Find out where earlier runs ended."""
@@ -65,8 +69,7 @@ class Desk:
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join(timeout=AWAY_MAX_S)
-        if self._connection is not None:
-            self._connection.close()
+        self._session.close()
 
     def _run(self) -> None:
         due = time.monotonic()
@@ -87,37 +90,20 @@ class Desk:
     def _correct(self, connection: psycopg.Connection) -> None:
         """The transaction that comes next, unless it is over: the answer to its COMMIT may have been lost."""
         number = self.begun - 1
-        done = _done(connection)
-        if done == self.begun:
-            return
-        if done != number:
-            raise Rejected(f"{done} corrections are there, expected {number}", hint="another demo corrects them, too")
         with connection.transaction():
+            if connection.execute(corrections.COUNT, (number,)).rowcount == 0:
+                done = _done(connection)
+                if done == self.begun:
+                    return
+                told = f"{done} corrections are there, expected {number}"
+                raise Rejected(told, hint="another demo corrects them, too")
             for statement in corrections.statements(number):
                 savepoint = connection.transaction(force_rollback=True) if statement.undone else nullcontext()
                 with savepoint:
                     connection.execute(statement.sql, statement.values)
-            counted = connection.execute(corrections.COUNT, (number,)).rowcount
-            if counted != 1:
-                raise Rejected(f"the desk counted {counted} times", hint="another demo corrects flights, too")
 
     def _again(self, work: Callable[[psycopg.Connection], Any]) -> Any:
-        """What ``work`` gives, run again while the server is away, or something else was written at the same time."""
-        deadline = time.monotonic() + AWAY_MAX_S
-        while True:
-            try:
-                if self._connection is None:
-                    self._connection = psycopg.connect(self._dsn, autocommit=True, connect_timeout=5)
-                return work(self._connection)
-            except psycopg.Error as error:
-                refused = isinstance(error, psycopg.errors.SerializationFailure)
-                if not (refused or is_away(error)) or time.monotonic() > deadline or self._stopping.is_set():
-                    raise Unavailable(f"a correction failed: {str(error).strip()}", sqlstate=error.sqlstate) from error
-                self.tried_again += 1
-                if not refused and self._connection is not None:
-                    self._connection.close()
-                    self._connection = None
-                self._stopping.wait(RETRY_S)
+        return self._session.again("a correction", work, psycopg.errors.SerializationFailure)
 
 
 def _done(connection: psycopg.Connection) -> int:

@@ -179,7 +179,7 @@ class Demo:
         p50, p95 = watcher.freshness_ms() or (0.0, 0.0)
         report.freshness_ms = {"p50": round(p50, 1), "p95": round(p95, 1)}
         report.corrections, report.total_corrections = desk.done - desk.first, desk.done
-        report.tried_again = desk.tried_again
+        report.tried_again = desk.reconnects
         report.reconnects = watcher.reconnects()
         report.wrong += seen.wrong
 
@@ -213,12 +213,13 @@ class Demo:
         session = Session(self._settings.dsn, threading.Event())
         try:
             carriers = {(key, name): tuple(rest) for key, name, *rest in session.query(CARRIER)}
-            self._verdict("delays_by_carrier", len(carriers), differences(carriers, expected_carriers(total)))
+            right = expected_carriers(total)
+            self._verdict("delays_by_carrier", len(carriers), differences(carriers, right))
             route_days = {tuple(row[:5]): tuple(row[5:]) for row in session.query(ROUTE_DAY)}
             self._verdict("delays_by_route_day", len(route_days), differences(route_days, expected_route_days(total)))
             done = self.report.total_corrections
             corrected = {(key, name): tuple(map(int, row)) for key, name, *row in session.query(CORRECTED)}
-            self._verdict("corrected_by_carrier", len(corrected), unlike(corrected, expected_corrected(total, done)))
+            self._verdict("corrected_by_carrier", len(corrected), unlike(corrected, expected_corrected(right, done)))
             corrections = {place: Correction(*rest) for place, *rest in session.query(CORRECTIONS)}
             self._verdict("corrections", len(corrections), unlike(corrections, after(done)))
             makers = [(name, int(count), int(seats)) for name, count, seats in session.query(MAKERS)]

@@ -105,11 +105,12 @@ def expected_carriers(visible: int) -> dict[tuple, tuple[int, int, int | None]]:
     return {(key[0], names[key[0]]): row for key, row in _rows(_aggregate(["carrier"], visible)).items()}
 
 
-def expected_corrected(visible: int, done: int) -> dict[tuple, tuple[int, int, int]]:
-    """By (carrier, name), once ``done`` transactions of the desk have been: flights, arrived, delay sum."""
-    found = {
-        key: [flights, arrived, total or 0] for key, (flights, arrived, total) in expected_carriers(visible).items()
-    }
+def expected_corrected(
+    carriers: dict[tuple, tuple[int, int, int | None]], done: int
+) -> dict[tuple, tuple[int, int, int]]:
+    """By (carrier, name), where ``carriers`` are :func:`expected_carriers`, once ``done`` transactions of the desk have
+    been: flights, arrived, delay sum."""
+    found = {key: [count, arrived, late or 0] for key, (count, arrived, late) in carriers.items()}
     by_carrier = {key[0]: row for key, row in found.items()}
     for each in corrections.after(done).values():
         row = by_carrier.setdefault(each.carrier, [0, 0, 0])

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import psycopg
@@ -38,13 +39,23 @@ class Session:
 
     def query(self, sql: str) -> list[tuple]:
         """The rows.  Repeats (reads only!) while the server is away; raises ``Unavailable`` after ``AWAY_MAX_S``."""
+        return self.again("a read", lambda connection: connection.execute(sql).fetchall())
+
+    def again(
+        self, what: str, work: Callable[[psycopg.Connection], Any], also: type[psycopg.Error] | tuple[()] = ()
+    ) -> Any:
+        """What ``work`` gives, with a new connection after the server was away, or an error of ``also``.
+
+        So ``work`` does the same however often it is begun.  Raises ``Unavailable`` as :meth:`query` does.
+        """
         deadline = time.monotonic() + AWAY_MAX_S
         while True:
             try:
-                return self._connected().execute(sql).fetchall()
+                return work(self._connected())
             except psycopg.Error as error:
-                if not is_away(error) or time.monotonic() > deadline or self._stopping.is_set():
-                    raise Unavailable(f"a read failed: {str(error).strip()}", sqlstate=error.sqlstate) from error
+                passes = is_away(error) or isinstance(error, also)
+                if not passes or time.monotonic() > deadline or self._stopping.is_set():
+                    raise Unavailable(f"{what} failed: {str(error).strip()}", sqlstate=error.sqlstate) from error
                 self.close()
                 self._stopping.wait(RETRY_S)
 
@@ -217,13 +228,15 @@ def judge(rows: list[tuple], took_s: float, over: int, begun: int) -> Frame:
     if int(groups) != expected_count:
         wrong.append(f"at {visible} rows, delays_by_route_day has {groups} rows, expected {expected_count}")
     done = int(by_part["desk"][0][2])
-    wrong += _wrong_corrections(by_part, visible, done)
+    wrong += _wrong_corrections(by_part, visible, done, expected_corrected(carriers, done))
     if not over <= done <= begun:
         wrong.append(f"{done} corrections are there, of which {over} were acknowledged before and {begun} begun")
     return Frame(visible, sorted(by_part["carrier"], key=lambda row: -int(row[2])), int(groups), done, took_s, wrong)
 
 
-def _wrong_corrections(by_part: dict[str, list[tuple]], visible: int, done: int) -> list[str]:
+def _wrong_corrections(
+    by_part: dict[str, list[tuple]], visible: int, done: int, right_view: dict[tuple, tuple[int, int, int]]
+) -> list[str]:
     """What is wrong in the desk's table and in the view over it, at ``visible`` flights and ``done`` transactions."""
     at = f"at {visible} rows and {done} corrections"
     right = corrections.after(done)
@@ -234,8 +247,8 @@ def _wrong_corrections(by_part: dict[str, list[tuple]], visible: int, done: int)
     if [int(each or 0) for each in found] != expected:
         wrong.append(f"{at}, corrections adds up to {found}, expected {expected}")
     view = {(key, name): tuple(map(int, row)) for key, name, *row, _mean in by_part["corrected"]}
-    if view != expected_corrected(visible, done) or len(view) != len(by_part["corrected"]):
-        wrong.append(f"{at}, corrected_by_carrier is {view}, expected {expected_corrected(visible, done)}")
+    if view != right_view or len(view) != len(by_part["corrected"]):
+        wrong.append(f"{at}, corrected_by_carrier is {view}, expected {right_view}")
     if right and visible <= max(right):
         wrong.append(f"{at}, a flight is corrected that has not come")
     return wrong

@@ -36,7 +36,7 @@ def test_a_desk_whose_connections_break_leaves_on_postgres_what_its_number_says(
             desk.finish(TRANSACTIONS * SPREAD)
         finally:
             desk.stop()
-        assert desk.done == TRANSACTIONS and desk.tried_again and broken
+        assert desk.done == TRANSACTIONS and desk.reconnects and broken
         rows = connection.execute(CORRECTIONS).fetchall()
         assert {place: Correction(*rest) for place, *rest in rows} == after(TRANSACTIONS)
 

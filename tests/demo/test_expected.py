@@ -38,7 +38,7 @@ def answer(visible: int, done: int = DONE) -> list[tuple]:
     sums = [sum(row[i] or 0 for row in carriers.values()) for i in range(3)]
     rows.append(("routes", None, str(expected_groups(visible)), *map(Decimal, sums), None))
     rows.append(("source", None, None, *sums, None))
-    rows += [("corrected", *key, *map(Decimal, row), None) for key, row in expected_corrected(visible, done).items()]
+    rows += [("corrected", *key, *map(Decimal, row), None) for key, row in expected_corrected(carriers, done).items()]
     corrected = [each.corrected for each in after(done).values() if each.corrected is not None]
     rows.append(
         ("corrections", None, None, len(after(done)), len(corrected), sum(corrected) if corrected else None, None)
