@@ -23,7 +23,7 @@ from tests.protobuf import file, protobuf, sent
 from tests.registry import SchemaRegistry
 from tests.seeds import seed_of_commit
 from tests.storage.test_storage_controller import World, eventually, state_of
-from tests.storage.test_storage_process import start
+from tests.storage.test_storage_process import end, start
 
 pytestmark = pytest.mark.integration
 
@@ -272,10 +272,7 @@ def test_killed_again_and_again_each_key_is_what_it_was_told_last(world: Copying
                 child = start(world.bootstrap, world.env)
         eventually(lambda: world.taken(source) == sent, 120)
     finally:
-        child.send_signal(signal.SIGKILL)
-        child.wait()
-        for pipe in (child.stdin, child.stdout, child.stderr):
-            pipe.close()
+        end(child)
     assert world.contents(source) == {(key, n): 1 for key, n in model.items()}
     changes = world.changes(source)
     for ts in sorted({ts for ts, _, _ in changes}):

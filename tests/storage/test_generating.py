@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
@@ -19,7 +19,7 @@ from controllers.commands import STORAGE
 from oracle.checkpoints import CheckpointPolicy
 from tests.storage.test_copied_sources import Copying, copying, sums
 from tests.storage.test_storage_controller import eventually
-from tests.storage.test_storage_process import start
+from tests.storage.test_storage_process import end, start
 
 pytestmark = pytest.mark.integration
 
@@ -62,6 +62,21 @@ def prefixes(world: Copying, item: Source, made: Generator) -> None:
         there += len(now)
 
 
+def lives(world: Copying, first: Source, half: int, whole: Callable[[], bool], timeout_s: float) -> None:
+    """A controller that is killed, one after it, and a third beside that one once ``half`` of ``first`` is taken."""
+    children = [start(world.bootstrap, world.env)]
+    try:
+        eventually(lambda: world.taken(first) >= 1_000, 120)
+        children[0].send_signal(signal.SIGKILL)
+        children.append(start(world.bootstrap, world.env))
+        eventually(lambda: world.taken(first) >= half, 120)
+        children.append(start(world.bootstrap, world.env))  # two of them, in each other's way
+        eventually(whole, timeout_s)
+    finally:
+        for child in children:
+            end(child)
+
+
 def test_killed_and_with_a_second_beside_it_each_event_comes_once(world: Copying) -> None:
     """Three relations of one clock, and a counter that takes back; nobody stops at a good moment."""
     bids = generator("nexmark", "bid", events=3_000, micros=1_000_000, bound=9_000)
@@ -69,21 +84,8 @@ def test_killed_and_with_a_second_beside_it_each_event_comes_once(world: Copying
     counter = generator("counter", options={"max cardinality": 5}, bound=60_000)
     many = {source(n, each): each for n, each in ((1, bids), (2, people), (3, counter))}
     world.tell(*many)
-    children = [start(world.bootstrap, world.env)]
-    try:
-        first = next(iter(many))
-        eventually(lambda: world.taken(first) >= 1_000, 120)
-        children[0].send_signal(signal.SIGKILL)
-        children.append(start(world.bootstrap, world.env))
-        eventually(lambda: world.taken(first) >= 4_000, 120)
-        children.append(start(world.bootstrap, world.env))  # two of them, in each other's way
-        eventually(lambda: all(world.taken(item) == made.bound for item, made in many.items()), 120)
-    finally:
-        for child in children:
-            child.send_signal(signal.SIGKILL)
-            child.wait()
-            for pipe in (child.stdin, child.stdout, child.stderr):
-                pipe.close()
+    first = next(iter(many))
+    lives(world, first, 4_000, lambda: all(world.taken(item) == made.bound for item, made in many.items()), 120)
     for item, made in many.items():
         prefixes(world, item, made)
     assert sums(world.changes(next(item for item in many if item.id == "u3"))) == {
@@ -187,20 +189,7 @@ def test_parts_killed_and_beside_a_second_have_the_rows_of_the_same_events(world
     goods = group(11, "tpch", "orders", "lineitem", "part", options={"scale factor": 1}, events=20, micros=1_000_000,
                   first=1_890, together=1_890, bound=2_500)  # fmt: skip
     world.tell(*house, *goods)
-    children = [start(world.bootstrap, world.env)]
-    try:
-        eventually(lambda: world.taken(house[0]) >= 1_000, 120)
-        children[0].send_signal(signal.SIGKILL)
-        children.append(start(world.bootstrap, world.env))
-        eventually(lambda: world.taken(house[0]) >= 6_000, 120)
-        children.append(start(world.bootstrap, world.env))  # two of them, in each other's way
-        eventually(lambda: world.taken(house[0]) == 12_000 and world.taken(goods[0]) == 2_500, 240)
-    finally:
-        for child in children:
-            child.send_signal(signal.SIGKILL)
-            child.wait()
-            for pipe in (child.stdin, child.stdout, child.stderr):
-                pipe.close()
+    lives(world, house[0], 6_000, lambda: (world.taken(house[0]), world.taken(goods[0])) == (12_000, 2_500), 240)
     assert agree(world, house[0], house[1:]) > 5
     assert agree(world, goods[0], goods[1:]) >= 2
     auctions, bids = (by_timestamp(world.changes(each)) for each in house[4:6])

@@ -43,6 +43,14 @@ def start(bootstrap: str, env: str) -> subprocess.Popen:
     return child
 
 
+def end(child: subprocess.Popen) -> None:
+    """Kill one that was started, and wait until it is gone."""
+    child.send_signal(signal.SIGKILL)
+    child.wait()
+    for pipe in (child.stdin, child.stdout, child.stderr):
+        pipe.close()
+
+
 @pytest.mark.slow
 def test_killed_again_and_again_it_loses_and_doubles_nothing(broker: str, env_name: str) -> None:
     names, topic = TopicNames(env_name), f"{env_name}-user"
