@@ -399,6 +399,15 @@ def test_many_messages_at_once_are_what_each_is_by_itself(listed, registry) -> N
     assert judge._at_once([]) is None and judge._at_once([message(None)]) is None
 
 
+def mangled(rng: random.Random, good: bytes) -> bytes:
+    """``good`` with up to three places of it others, longer or shorter."""
+    data = bytearray(good)
+    for _ in range(rng.randrange(4)):
+        at = rng.randrange(len(data) + 1)
+        data[at : at + rng.randrange(3)] = rng.randbytes(rng.randrange(4))
+    return bytes(data)
+
+
 def test_any_bytes_are_a_row_or_a_reason(registry) -> None:
     rng = random.Random(seed_of_commit())
     number = registry.register("t-value", ALL)
@@ -411,11 +420,8 @@ def test_any_bytes_are_a_row_or_a_reason(registry) -> None:
     for of, good in sources:
         judge, messages = Judge(of), []
         for _ in range(1000):
-            data = bytearray(good)
-            for _ in range(rng.randrange(4)):
-                at = rng.randrange(len(data) + 1)
-                data[at : at + rng.randrange(3)] = rng.randbytes(rng.randrange(4))
-            messages.append(message(bytes(data), bytes(data) if rng.random() < 0.5 else b"1"))
+            data = mangled(rng, good)
+            messages.append(message(data, data if rng.random() < 0.5 else b"1"))
         found = judge.judge(messages)
         same_at_once(judge, of, messages, found)
         assert len(found.rows) + len(found.keyed) + len(found.bad) == 1000

@@ -20,7 +20,7 @@ from collection.messages.protobuf_types import parts_of
 from collection.rows import ROW_BYTES_MAX, encode
 from schemas.avro_messages import BadSchema
 from schemas.protobuf_messages import SET_BYTES_MAX, TYPES_DEEP_MAX, read_type
-from tests.collection.test_messages import judged, message, same_at_once, source, why
+from tests.collection.test_messages import judged, mangled, message, same_at_once, source, why
 from tests.protobuf import field, file, protobuf, said_set, sent
 from tests.seeds import seed_of_commit
 
@@ -364,13 +364,8 @@ def test_any_bytes_are_a_row_or_a_reason() -> None:
         (nested(), sent("p.Nested", "tags: 'a' ms { x: 1 o: 'y' } kv { key: 1 value { } } m { i: 1 }", ALL)),
     ]
     for of, good in sources:
-        judge, messages = Judge(of), []
-        for _ in range(1000):
-            data = bytearray(good)
-            for _ in range(rng.randrange(4)):
-                at = rng.randrange(len(data) + 1)
-                data[at : at + rng.randrange(3)] = rng.randbytes(rng.randrange(4))
-            messages.append(message(bytes(data)))
+        judge = Judge(of)
+        messages = [message(mangled(rng, good)) for _ in range(1000)]
         found = judge.judge(messages)
         same_at_once(judge, of, messages, found)
         for each in messages:  # by themselves as well, since a batch with a bad one is judged one by one
