@@ -29,22 +29,24 @@ _BALANCE = (-99_999, 999_999)
 """Cents."""
 
 
-def customer(lower: int, upper: int, _: Counts) -> Arrays:
+def _party(name: str, lower: int, upper: int, *, address: int, nation: int, phone: int, balance: int) -> Arrays:
+    """What customers and suppliers have alike: each drawn by the seed given for it."""
     keys = np.arange(lower, upper) + 1
-    nations = _drawn(1489529863, lower, upper, 0, len(words.NATIONS) - 1)
+    nations = _drawn(nation, lower, upper, 0, len(words.NATIONS) - 1)
+    return [keys, numbered(name, keys), addresses(address, lower, upper), nations,
+            phones(phone, nations, lower, upper), money(_drawn(balance, lower, upper, *_BALANCE))]  # fmt: skip
+
+
+def customer(lower: int, upper: int, _: Counts) -> Arrays:
     return [
-        keys, numbered("Customer#", keys), addresses(881155353, lower, upper), nations,
-        phones(1521138112, nations, lower, upper), money(_drawn(298370230, lower, upper, *_BALANCE)),
+        *_party("Customer#", lower, upper, address=881155353, nation=1489529863, phone=1521138112, balance=298370230),
         one_of(Rows(1140279430, 1, lower, upper).each(), words.SEGMENTS), comments_of(1335826707, 73, lower, upper),
     ]  # fmt: skip
 
 
 def supplier(lower: int, upper: int, _: Counts) -> Arrays:
-    keys = np.arange(lower, upper) + 1
-    nations = _drawn(110356601, lower, upper, 0, len(words.NATIONS) - 1)
     return [
-        keys, numbered("Supplier#", keys), addresses(706178559, lower, upper), nations,
-        phones(884434366, nations, lower, upper), money(_drawn(962338209, lower, upper, *_BALANCE)),
+        *_party("Supplier#", lower, upper, address=706178559, nation=110356601, phone=884434366, balance=962338209),
         _told_of(comments_of(1341315363, 63, lower, upper), lower, upper),
     ]  # fmt: skip
 
