@@ -425,8 +425,9 @@ def _insert_query(
             assign_output(bound.tree, targets.index(index), got.type, want, bound.zone)
     cast_outputs(bound.tree, wanted, unique_names([table.columns[i].name for i in targets]))
     its_own, always = _identities(table, s)
+    its_own |= {index for place, index in enumerate(targets) if place in s.left}
     for index in targets:
-        if index in always:
+        if index in always and index not in its_own:
             raise _not_default(table.columns[index].name)
     given = set(targets) - its_own
     defaults = {i: default_slot(table, i, types[i]) for i in range(len(types)) if i not in given}

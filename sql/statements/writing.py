@@ -80,12 +80,7 @@ def plan_writing(s: Writing, image: ImageLike, names: Names, declared: Mapping[i
         others = {n: SqlType("text") for n in range(1, last + 1) if n not in part.numbers}
         statement = _with_columns(part.statement, columns)
         own = dict(before)
-        try:
-            plan = plan_part(statement, Giving(image, own), names, {**others, **params})
-        except InvalidUsage as error:
-            if isinstance(s, Merge):
-                error.position = None  # it counts in a text that the client never wrote
-            raise
+        plan = plan_part(statement, Giving(image, own), names, {**others, **params})
         params |= {n: kind for n, kind in plan.params.items() if n in part.numbers}
         gives = None
         if part.name is not None:

@@ -6,7 +6,7 @@ what stands beside it in USING or FROM, made of their own tokens, whose outputs 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -14,12 +14,9 @@ from sqlglot.tokens import Token
 
 from sql.syntax.assigned import Assigned, assignments
 from sql.syntax.cursor import Cursor, made_token
-from sql.syntax.merge import read_merge
-from sql.syntax.query import Insert, Query
 from sql.syntax.returned import read_returning
 from sql.syntax.statement import Kind, Name, Statement
 from sql.syntax.to_tree import parse_tokens
-from sql.syntax.writing import behind_with, read_writing
 from trees.errors import syntax, unsupported
 
 
@@ -47,12 +44,12 @@ class Delete(Change):
     @classmethod
     def read(cls, c: Cursor, text: str, with_: Sequence[Token] = ()) -> Delete:
         c.expect("delete", "from")
-        table, target = _target(c)
+        table, target = read_target(c)
         beside = _part(c, "using", "where", "returning")
         where = _where(c)
         returning = read_returning(c)
-        one = made_token("NUMBER", "1", target[0])
-        return cls(table, _rows(c, with_, [[one]], target, beside, where), returning)
+        c.end()
+        return cls(table, rows_of(c, with_, [], target, beside, where), returning)
 
 
 @dataclass(frozen=True)
@@ -64,28 +61,14 @@ class Update(Change):
     @classmethod
     def read(cls, c: Cursor, text: str, with_: Sequence[Token] = ()) -> Update:
         c.expect("update")
-        table, target = _target(c)
+        table, target = read_target(c)
         c.expect("set")
-        values: list[list[Token]] = []
-        assigned: list[Assigned] = []
-        while True:
-            assigned += assignments(c, values)
-            if not c.take(","):
-                break
+        assigned, values = read_set(c)
         beside = _part(c, "from", "where", "returning")
         where = _where(c)
         returning = read_returning(c)
-        one = [made_token("NUMBER", "1", target[0])]
-        rows = _rows(c, with_, values or [one], target, beside, where)
-        for each in rows.expressions:
-            if isinstance(each, exp.Alias):
-                at = each.args["alias"].meta.get("start", 0)
-                raise syntax(each.alias, at + 1)
-            if each.is_star:
-                raise syntax("*", each.meta.get("start", 0) + 1)
-        if len(rows.expressions) != len(values or [one]):
-            raise c.error()
-        return cls(table, rows, returning, tuple(assigned))
+        c.end()
+        return cls(table, rows_of(c, with_, values, target, beside, where), returning, assigned)
 
 
 @dataclass(frozen=True)
@@ -124,37 +107,7 @@ class Truncate(Statement):
         return cls(tuple(tables), restart, cascade)
 
 
-def read_with(c: Cursor, text: str, parse: Callable[[str], Statement]) -> Statement:
-    """What begins with WITH: a query, or a change that has queries before it.  ``parse`` reads those that write."""
-    if any(c.word(at) in ("insert", "update", "delete", "merge") for at in range(len(c.tokens))):
-        at = behind_with(c)
-        if at is not None and c.word(at - c.at) == "merge":
-            merging = Cursor(c.text)
-            merging.at = at
-            return read_merge(merging, text, parse, _read_whole, c.text[: merging.position - 1].rstrip())
-        writing = read_writing(c, text, parse, _read_whole)
-        if writing is not None:
-            return writing
-    at = behind_with(c)
-    return Query.read(c, text) if at is None else _read_whole(c, at)
-
-
-def read_merging(c: Cursor, text: str, parse: Callable[[str], Statement]) -> Statement:
-    """What begins with MERGE."""
-    return read_merge(c, text, parse, _read_whole)
-
-
-def _read_whole(c: Cursor, at: int) -> Statement:
-    """The statement in ``c`` that begins at ``at``, behind its WITH."""
-    readers = {"delete": Delete.read, "update": Update.read, "insert": Insert.read}
-    reader = readers.get(c.word(at) or "")
-    if reader is None:
-        return Query.read(c, c.text)
-    c.at = at
-    return reader(c, c.text, c.tokens[:at])
-
-
-def _target(c: Cursor) -> tuple[Name, list[Token]]:
+def read_target(c: Cursor) -> tuple[Name, list[Token]]:
     """The table, and the tokens that name it in FROM with what it is called."""
     only = c.word() == "only" and c.word(1) not in ("set", "using", "where", "returning", "as", ".", None)
     c.at += only
@@ -172,6 +125,16 @@ def _target(c: Cursor) -> tuple[Name, list[Token]]:
         c.identifier()
         tokens = [*tokens, *c.tokens[start : c.at]]
     return table, tokens
+
+
+def read_set(c: Cursor) -> tuple[tuple[Assigned, ...], list[list[Token]]]:
+    """What stands behind SET, and the values that it assigns."""
+    values: list[list[Token]] = []
+    assigned: list[Assigned] = []
+    while True:
+        assigned += assignments(c, values)
+        if not c.take(","):
+            return tuple(assigned), values
 
 
 def _part(c: Cursor, word: str, *stops: str) -> list[Token]:
@@ -195,15 +158,15 @@ def _where(c: Cursor) -> list[Token]:
     return c.tokens[start : c.at]
 
 
-def _rows(
+def rows_of(
     c: Cursor, with_: Sequence[Token], values: Sequence[Sequence[Token]], target: Sequence[Token],
-    beside: Sequence[Token], where: Sequence[Token],
+    beside: Sequence[Token], where: Sequence[Token], stars: bool = False,
 ) -> exp.Select:  # fmt: skip
-    if c.current is not None:
-        raise c.error()
+    """``[with_] SELECT <values> FROM <target>[, beside] [where]`` of what stands in ``c``; ``1`` where there are no
+    values.  42601 where a value is more than one: ``stars`` may be."""
     first = target[0]
     comma = made_token("COMMA", ",", first)
-    outputs = [token for value in values for token in (comma, *value)][1:]
+    outputs = [token for value in values or [[made_token("NUMBER", "1", first)]] for token in (comma, *value)][1:]
     tokens = [
         *with_, made_token("SELECT", "select", first), *outputs, made_token("FROM", "from", first), *target,
         *([comma, *beside] if beside else ()), *where,
@@ -216,4 +179,11 @@ def _rows(
     if not isinstance(made, exp.Select) or any(value for key, value in made.args.items() if key not in allowed):
         last = (where or beside or target)[-1]
         raise syntax(c.source(last), last.start + 1)
+    for each in made.expressions:
+        if isinstance(each, exp.Alias):
+            raise syntax(each.alias, each.args["alias"].meta.get("start", 0) + 1)
+        if each.is_star and not stars:
+            raise syntax("*", each.meta.get("start", 0) + 1)
+    if len(made.expressions) != max(len(values), 1):
+        raise c.error()
     return made

@@ -1,24 +1,33 @@
-"""MERGE as it is written: a WITH query that writes for each WHEN, beside which its matches are counted.  Pure.
+"""MERGE as it is written: a part that writes for each WHEN, beside which its matches are counted.  Pure.
 
 Which of its clauses a row is for is said of the row that was there before and of the source's, for all clauses alike:
-so each is an UPDATE … FROM, a DELETE … USING or an INSERT … SELECT of the rows for which no clause before it was.
+so each is an UPDATE … FROM, a DELETE … USING or an INSERT … SELECT of the rows for which no clause before it was.  They
+are made of the statement's own tokens, as those are: what is wrong in one is told where it stands.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
-from sql.syntax.cursor import Cursor
-from sql.syntax.statement import Statement
-from sql.syntax.writing import Whole, Writing, read_writing
+from sqlglot.tokens import Token, TokenType
+
+from journal.errors import InvalidUsage
+from sql.syntax.assigned import Assigned
+from sql.syntax.changes import Delete, Update, read_set, read_target, rows_of
+from sql.syntax.cursor import Cursor, made_token
+from sql.syntax.query import SYSTEM, USER, Insert, Query
+from sql.syntax.statement import Name, Statement
+from sql.syntax.tokens import tokenize
+from sql.syntax.writing import Before, Part, Writing, check_part, parameters
 from trees.errors import syntax, unsupported
 
 
 @dataclass(frozen=True)
 class Merge(Writing):
-    """``text`` is what it became.  The query behind counts, for each of ``counted``, which rows match it.  Of its WITH
-    queries ``own`` are the clauses: those written before MERGE change rows that it does not count."""
+    """The query behind counts, for each of ``counted``, which rows match it.  Of its WITH queries ``own`` are the
+    clauses: those written before MERGE change rows that it does not count."""
 
     counted: tuple[str, ...] = ()
     own: frozenset[str] = frozenset()
@@ -30,94 +39,138 @@ class Merge(Writing):
 
 @dataclass
 class _When:
+    """A clause.  ``verb``: ``update``, ``delete``, ``insert`` or ``nothing``; ``left`` the places of the values that
+    are DEFAULT."""
+
+    number: int
+    at: Token
     matched: bool
-    condition: str | None
-    verb: str
-    """``update``, ``delete``, ``insert`` or ``nothing``."""
-    rest: str = ""
-    columns: list[str] = field(default_factory=list)
-    values: list[str] = field(default_factory=list)
+    condition: list[Token] | None
+    verb: str = "nothing"
+    columns: tuple[str, ...] | None = None
+    overriding: str | None = None
+    values: list[list[Token]] = field(default_factory=list)
+    assigned: tuple[Assigned, ...] = ()
+    left: frozenset[int] = frozenset()
+
+    @property
+    def name(self) -> str:
+        return f"?when {self.number}"
 
 
-def read_merge(c: Cursor, text: str, parse: Callable[[str], Statement], all_: Whole, with_: str = "") -> Merge:
-    """What stands from MERGE on; ``with_`` are the queries before it, with their WITH."""
+@dataclass
+class _Merging:
+    """What all clauses have in common: what is merged into, out of and where they meet, and how MERGE begins."""
+
+    c: Cursor
+    before: Before
+    first: Token
+    table: Name
+    target: list[Token]
+    source: list[Token]
+    on: list[Token]
+
+    def where(self, rest: Sequence[Token] = ()) -> list[Token]:
+        return [*_words("WHERE", self.on[0]), *_bracketed(self.on), *rest]
+
+    def missed(self, rest: Sequence[Token]) -> list[Token]:
+        """Of rows of the source that meet none."""
+        none = [*_words("SELECT 1 FROM", self.on[0]), *self.target, *self.where()]
+        return [*_words("WHERE NOT EXISTS", self.on[0]), *_bracketed(none), *rest]
+
+    def part(self, name: str | None, at: Token, own: Sequence[Token], made: Callable[[list[Token]], Statement]) -> Part:
+        """What is ``made`` behind the WITH queries that it may read: ``own`` are the words of it that are no other
+        part's."""
+        body = [*own, *self.target, *self.source, *self.on]
+        below = self.before.read_by(body)
+        statement = made(below.tokens)
+        check_part(statement, at.start)
+        return Part(name, (), at.start, statement, tuple(sorted(below.numbers | parameters(body))))
+
+    def clause(self, each: _When, guard: list[Token]) -> Part:
+        c = self.c
+
+        def made(with_: list[Token]) -> Statement:
+            if each.verb == "update":
+                rows = rows_of(c, with_, each.values, self.target, self.source, self.where(guard))
+                return Update(self.table, rows, None, each.assigned)
+            if each.verb == "delete":
+                return Delete(self.table, rows_of(c, with_, [], self.target, self.source, self.where(guard)), None)
+            rows = rows_of(c, with_, each.values, self.source, [], self.missed(guard), stars=True)
+            return Insert(self.table, each.columns, rows, each.overriding, with_=rows.args.get("with_"), left=each.left)
+
+        return self.part(each.name, each.at, [*(token for value in each.values for token in value), *guard], made)
+
+    def nothing(self) -> Part:
+        """A part that writes, and no row."""
+
+        def made(with_: list[Token]) -> Statement:
+            rows = rows_of(self.c, with_, [], self.target, [], _words("WHERE false", self.first))
+            return Delete(self.table, rows, None)
+
+        return self.part("?none", self.first, (), made)
+
+    def count(self, counts: list[list[Token]]) -> Part:
+        """The statement itself.  Also where nothing is counted: a name in ON that both sides have is found to be of two
+        here alone."""
+        where = self.where([] if counts else _words("AND false", self.first))
+
+        def made(with_: list[Token]) -> Statement:
+            return Query(rows_of(self.c, with_, counts, self.target, self.source, where), self.c.text)
+
+        return self.part(None, self.first, [token for each in counts for token in each], made)
+
+
+def read_merge(c: Cursor, before: Before, parts: Sequence[Part] = ()) -> Merge:
+    """What stands from MERGE on; ``before`` are the queries before it, and ``parts`` what those are."""
+    first = c.tokens[c.at]
     c.expect("merge", "into")
     at = c.position
-    target, called, table = _target(c)
+    table, target = read_target(c)
     c.expect("using")
     source = _source(c)
     c.expect("on")
-    on = _said(c, "when")
+    merging = _Merging(c, before, first, table, target, source, _up_to(c, lambda word: word == "when"))
+    whens = _read_whens(c)
+    clauses: list[Part] = []
+    counts: list[list[Token]] = []
+    counted: list[str] = []
+    for number, each in enumerate(whens):
+        guard: list[Token] = []
+        for other in whens[:number]:
+            if other.matched == each.matched and other.condition is not None:
+                unmet = [*_bracketed(other.condition), *_words("IS NOT TRUE", other.condition[0])]
+                guard += [*_words("AND", other.condition[0]), *_bracketed(unmet)]
+        if each.condition is not None:
+            guard += [*_words("AND", each.condition[0]), *_bracketed(each.condition)]
+        if each.verb != "nothing":
+            clauses.append(merging.clause(each, guard))
+        if each.verb in ("update", "delete"):
+            counts.append([*_words("count(*) FILTER (WHERE true", each.at), *guard, *_words(")", each.at)])
+            counted.append(each.name)
+    # Behind WITH its name is that query's, for every part but the one that writes.
+    if len(table.parts) == 1 and any(part.name == table.last for part in parts):
+        told = "a WITH query of MERGE that is called as its table"
+        raise unsupported(told, "call it otherwise, or the table with its schema", at)
+    all_ = (*parts, *(clauses or [merging.nothing()]), merging.count(counts))
+    return Merge(c.text, all_, tuple(counted), frozenset(each.name for each in whens))
+
+
+def _read_whens(c: Cursor) -> list[_When]:
     whens: list[_When] = []
     done = {True: False, False: False}
     while c.current is not None:
-        begun = c.position
-        each = _when(c)
+        each = _when(c, len(whens) + 1)
         if done[each.matched]:
-            raise syntax(None, begun, "unreachable WHEN clause specified after unconditional WHEN clause")
+            raise syntax(None, None, "unreachable WHEN clause specified after unconditional WHEN clause")
         done[each.matched] = each.condition is None
         whens.append(each)
     if not whens:
         raise c.error()
-    items, counts, counted = [], [], []
-    for number, each in enumerate(whens, 1):
-        before = [other for other in whens[: number - 1] if other.matched == each.matched]
-        guard = "".join(f" AND (({other.condition}\n) IS NOT TRUE)" for other in before)
-        guard += f" AND ({each.condition}\n)" if each.condition is not None else ""
-        name = f'"?when {number}"'
-        if each.verb == "update":
-            items.append(f"{name} AS (UPDATE {target} SET {each.rest}\n FROM {source}\n WHERE ({on}\n){guard})")
-        elif each.verb == "delete":
-            items.append(f"{name} AS (DELETE FROM {target} USING {source}\n WHERE ({on}\n){guard})")
-        elif each.verb == "insert":
-            items.append(f"{name} AS ({_insert(each, target, called, source, on, guard)})")
-        if each.verb in ("update", "delete"):
-            counts.append(f"count(*) FILTER (WHERE true{guard})")
-            counted.append(name.strip('"'))
-    items = items or [f'"?none" AS (DELETE FROM {target} WHERE false)']
-    # Also where nothing is counted: a name in ON that both sides have is found to be of two here alone.
-    main = f"SELECT {', '.join(counts) or '1'} FROM {target}, {source}\n WHERE ({on}\n)"
-    main += "" if counts else " LIMIT 0"
-    whole = f"{with_ + ', ' if with_ else 'WITH '}{', '.join(items)} {main}"
-    try:
-        found = read_writing(Cursor(whole), whole, parse, all_)
-    except Exception as error:
-        if hasattr(error, "position"):
-            error.position = None  # it counts in a text that the client never wrote
-        raise
-    assert found is not None, whole
-    # Behind WITH its name is that query's, for every part but the one that writes.
-    if table is not None and any(part.name == table for part in found.parts):
-        told = "a WITH query of MERGE that is called as its table"
-        raise unsupported(told, "call it otherwise, or the table with its schema", at)
-    own = frozenset(f"?when {number}" for number in range(1, len(whens) + 1))
-    return Merge(found.text, found.parts, tuple(counted), own)
+    return whens
 
 
-def _target(c: Cursor) -> tuple[str, str, str | None]:
-    """The table with what it is called, and its name alone; and that as it is read, where it has no schema."""
-    c.take("only")
-    start = c.at
-    parts = c.name().parts
-    name = _text(c, start)
-    c.take("*")
-    start = c.at
-    if c.word() != "using":
-        c.take("as")
-        c.identifier()
-    return f"{name} {_text(c, start)}".rstrip(), name, parts[0] if len(parts) == 1 else None
-
-
-def _text(c: Cursor, start: int) -> str:
-    return "" if start == c.at else c.text[c.tokens[start].start : c.tokens[c.at - 1].end + 1]
-
-
-def _said(c: Cursor, *stops: str) -> str:
-    """What stands up to one of ``stops`` that belongs to no CASE."""
-    return _up_to(c, lambda word: word in stops)
-
-
-def _source(c: Cursor) -> str:
+def _source(c: Cursor) -> list[Token]:
     """What stands up to the ON that is of no JOIN."""
     joins, before = 0, None
 
@@ -134,74 +187,99 @@ def _source(c: Cursor) -> str:
     return _up_to(c, ends)
 
 
-def _up_to(c: Cursor, ends: Callable[[str | None], bool]) -> str:
+def _up_to(c: Cursor, ends: Callable[[str | None], bool]) -> list[Token]:
     """What stands up to the first word of which ``ends`` says so: it is asked of each that is in no bracket and no
     CASE.  42601 where nothing stands there."""
-    start, depth = c.at, 0
+    start = c.at
+    opened: list[str] = []
     while c.current is not None:
         word = c.word()
-        if depth == 0 and ends(word):
+        if not opened and ends(word):
             break
-        depth += (word in ("(", "[", "case")) - (word in (")", "]", "end"))
-        if depth < 0:
+        if word in _CLOSED_BY:
+            opened.append(_CLOSED_BY[word])
+        elif opened and word == opened[-1]:
+            opened.pop()
+        elif word in (")", "]"):
             raise c.error()
         c.at += 1
     if start == c.at:
         raise c.error()
-    return _text(c, start)
+    return c.tokens[start : c.at]
 
 
-def _when(c: Cursor) -> _When:
+_CLOSED_BY = {"(": ")", "[": "]", "case": "end"}
+
+
+def _when(c: Cursor, number: int) -> _When:
+    at = c.tokens[c.at]
     c.expect("when")
     matched = not c.take("not")
     c.expect("matched")
-    condition = _said(c, "then") if c.take("and") else None
+    condition = _up_to(c, lambda word: word == "then") if c.take("and") else None
     c.expect("then")
-    at = c.position
+    found = _When(number, at, matched, condition)
     if c.take("do", "nothing"):
-        return _When(matched, condition, "nothing")
+        return found
     if matched and c.take("delete"):
-        return _When(matched, condition, "delete")
-    if matched and c.take("update", "set"):
-        return _When(matched, condition, "update", _said(c, "when"))
-    if matched or not c.take("insert"):
+        found.verb = "delete"
+    elif matched and c.take("update", "set"):
+        found.verb = "update"
+        _read_update(c, found)
+    elif not matched and c.take("insert"):
+        found.verb = "insert"
+        _read_insert(c, found)
+    else:
         raise c.error()
-    found = _When(matched, condition, "insert")
-    if c.take("default", "values"):
-        raise unsupported("INSERT DEFAULT VALUES in MERGE", "name a column and its value", at)
-    if c.word() == "(":
-        found.columns = [f'"{name}"' for name in (each.replace('"', '""') for each in c.names())]
-    if c.take("overriding"):
-        word = c.word()
-        c.at += 1
-        c.expect("value")
-        found.rest = f" OVERRIDING {(word or '').upper()} VALUE"
-    c.expect("values")
-    c.expect("(")
-    while True:
-        found.values.append(_said(c, ",", ")"))
-        if not c.take(","):
-            break
-    c.expect(")")
     if c.current is not None and c.word() != "when":
         raise c.error()
-    if any(each.lower() == "default" for each in found.values):
-        _leave_defaults(found, at)
     return found
 
 
-def _leave_defaults(found: _When, at: int) -> None:
-    """Columns that are DEFAULT are as those that are not named."""
-    pairs = list(zip(found.columns, found.values, strict=False))
-    left = [(column, value) for column, value in pairs if value.lower() != "default"]
-    if not left or len(pairs) != len(found.values) or len(pairs) != len(found.columns):
-        raise unsupported("DEFAULT in INSERT of MERGE without a list of columns", "leave the columns out", at)
-    found.columns, found.values = [column for column, _ in left], [value for _, value in left]
+def _read_update(c: Cursor, found: _When) -> None:
+    own = Cursor(c.text, _up_to(c, lambda word: word == "when"))
+    try:
+        found.assigned, found.values = read_set(own)
+        own.end()
+    except InvalidUsage as error:
+        if own.current is None and c.current is not None and error.position == own.position:
+            raise c.error() from error  # it ends where the next clause begins
+        raise
 
 
-def _insert(each: _When, target: str, called: str, source: str, on: str, guard: str) -> str:
-    columns = f" ({', '.join(each.columns)})" if each.columns else ""
-    return (
-        f"INSERT INTO {called}{columns}{each.rest} SELECT {', '.join(each.values)} FROM {source}\n "
-        f"WHERE NOT EXISTS (SELECT 1 FROM {target} WHERE ({on}\n)){guard}"
-    )
+def _read_insert(c: Cursor, found: _When) -> None:
+    if c.word() == "(":
+        found.columns = c.names()
+    if c.take("overriding"):
+        found.overriding = SYSTEM if c.take(SYSTEM) else USER
+        if found.overriding == USER:
+            c.expect(USER)
+        c.expect("value")
+    elif found.columns is None and c.take("default", "values"):
+        found.values, found.left = [_words("NULL", found.at)], frozenset({0})
+        return
+    c.expect("values", "(")
+    while True:
+        value = _up_to(c, lambda word: word in (",", ")"))
+        if len(value) == 1 and value[0].token_type != TokenType.IDENTIFIER and c.source(value[0]).lower() == "default":
+            found.left |= {len(found.values)}
+            value = _words("NULL", found.at)
+        found.values.append(value)
+        if not c.take(","):
+            break
+    c.expect(")")
+
+
+def _bracketed(tokens: Sequence[Token]) -> list[Token]:
+    first, last = tokens[0], tokens[-1]
+    return [made_token("L_PAREN", "(", first), *tokens, made_token("R_PAREN", ")", last)]
+
+
+@lru_cache(64)
+def _known(text: str) -> tuple[tuple[str, str], ...]:
+    return tuple((token.token_type.name, token.text) for token in tokenize(text))
+
+
+def _words(text: str, at: Token) -> list[Token]:
+    """``text``, which the user did not write, in the place of a token that he did."""
+    return [made_token(kind, word, at) for kind, word in _known(text)]

@@ -12,13 +12,15 @@ from sqlglot.tokens import Token, TokenType
 
 from journal.errors import InvalidUsage
 from sql.syntax.alter import read_alter
-from sql.syntax.changes import Delete, Truncate, Update, read_merging, read_with
+from sql.syntax.beginning import read_with
+from sql.syntax.changes import Delete, Truncate, Update
 from sql.syntax.connections import ValidateConnection
 from sql.syntax.control import Empty, read_control
 from sql.syntax.copying import read_copy
 from sql.syntax.create import read_create
 from sql.syntax.cursor import Cursor
 from sql.syntax.drop import Comment, Drop
+from sql.syntax.merge import read_merge
 from sql.syntax.query import Insert, Query
 from sql.syntax.show import Explain, read_show
 from sql.syntax.statement import Statement
@@ -28,13 +30,14 @@ from sql.syntax.tokens import STATEMENT_CHARS_MAX, head_word, tokenize
 from sql.syntax.upkeep import Upkeep
 from sql.syntax.values_list import read as read_values
 from sql.syntax.variables import SetVariable, read_reset
+from sql.syntax.writing import NONE_BEFORE
 from trees.budget import bounded
 from trees.errors import syntax, unsupported
 
 _READERS: dict[str, Callable[[Cursor, str], Statement]] = {
     **dict.fromkeys(("select", "values", "table", "("), Query.read),
     "with": lambda c, text: read_with(c, text, parse),
-    "merge": lambda c, text: read_merging(c, text, parse),
+    "merge": lambda c, text: read_merge(Cursor(c.text), NONE_BEFORE),
     "delete": Delete.read,
     "update": Update.read,
     "insert": Insert.read,

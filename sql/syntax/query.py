@@ -116,6 +116,8 @@ class Insert(Statement):
     conflict: OnConflict | None = None
     with_: exp.With | None = None
     """The WITH queries that stand before it, which all parts of it may read."""
+    left: frozenset[int] = frozenset()
+    """Outputs of ``source``, a query, in whose places DEFAULT stands."""
 
     @property
     def called(self) -> str:

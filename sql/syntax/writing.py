@@ -30,13 +30,13 @@ Whole = Callable[[Cursor, int], Statement]
 @dataclass(frozen=True)
 class Part:
     """A WITH query called ``name``, with these ``columns`` where they are listed, or the statement itself (``None``):
-    ``[lower, upper)`` of the text.  ``statement`` is what stands there, where that writes or is the statement itself,
-    behind the WITH queries that it may read; ``numbers`` are the parameters in those that do not write, and in it."""
+    it begins at ``lower`` of the text.  ``statement`` is what stands there, where that writes or is the statement
+    itself, behind the WITH queries that it may read; ``numbers`` are the parameters in those that do not write, and in
+    it."""
 
     name: str | None
     columns: tuple[str, ...]
     lower: int
-    upper: int
     statement: Statement | None
     numbers: tuple[int, ...] = ()
 
@@ -76,11 +76,6 @@ class _Item:
     writes: bool
 
     @property
-    def words(self) -> set[str]:
-        """All names and words in its body, in lower case."""
-        return {token.text.lower() for token in self.body}
-
-    @property
     def lower(self) -> int:
         return self.body[0].start
 
@@ -103,13 +98,69 @@ class _Item:
         return [name, made("ALIAS", "as"), made("L_PAREN", "("), *query, made("R_PAREN", ")")]
 
 
-def read_writing(c: Cursor, text: str, parse: Callable[[str], Statement], whole: Whole) -> Writing | None:
-    """What begins with WITH, where one of its queries writes; ``None`` where none does.  ``parse`` reads a part that
-    has no WITH queries before it, ``whole`` one that has.
+@dataclass(frozen=True)
+class Before:
+    """The WITH queries before a statement; ``prefix`` is WITH [RECURSIVE]."""
+
+    prefix: Sequence[Token] = ()
+    items: Sequence[_Item] = ()
+
+    def read_by(self, body: Sequence[Token]) -> Before:
+        """Those that what is written as ``body`` may read, each before those that read it."""
+        wanted, found = _words(body), []
+        for each in reversed(self.items):
+            if each.name is not None and each.name.lower() in wanted:
+                found.append(each)
+                if not each.writes:
+                    wanted |= _words(each.body)
+        return Before(self.prefix, found[::-1])
+
+    def to(self, at: int) -> Before:
+        """Those before the query ``at``."""
+        return Before(self.prefix, self.items[:at])
+
+    @property
+    def tokens(self) -> list[Token]:
+        """WITH and all of them, to stand before a statement; nothing where there are none."""
+        found: list[Token] = []
+        for each in self.items:
+            found += [made_token("COMMA", ",", each.whole[0]), *each.tokens] if found else each.tokens
+        return [*self.prefix, *found] if found else []
+
+    @property
+    def numbers(self) -> set[int]:
+        """The parameters in those of them that do not write."""
+        return {number for each in self.items if not each.writes for number in parameters(each.body)}
+
+    def parts(self, c: Cursor, parse: Callable[[str], Statement], whole: Whole) -> list[Part]:
+        """Each of them as a part of the statement in ``c``.  ``parse`` reads a part that has no WITH queries before it,
+        ``whole`` one that has."""
+        return [_part(c, self.to(at), each, parse, whole) for at, each in enumerate(self.items)]
+
+
+NONE_BEFORE = Before()
+
+
+def read_writing(c: Cursor, parse: Callable[[str], Statement], whole: Whole) -> Writing | None:
+    """What begins with WITH, where one of its queries writes; ``None`` where none does.  ``parse`` and ``whole`` as
+    :meth:`Before.parts` has them.
 
     Raises what they do; 0A000 where what writes stands deeper.
     """
     c = Cursor(c.text)
+    before = read_before(c)
+    if before is None or not any(each.writes for each in before.items) or c.current is None:
+        return None
+    main = _Item(None, (), (), c.tokens[c.at :], False)
+    parts = [*before.parts(c, parse, whole), _part(c, before, main, parse, whole)]
+    if parts[-1].statement is None or parts[-1].statement.sort not in (Kind.SELECT, Kind.INSERT, Kind.CHANGE):
+        raise c.error()
+    return Writing(c.text, tuple(parts))
+
+
+def read_before(c: Cursor) -> Before | None:
+    """The WITH queries that ``c`` begins with, up to what stands behind them; ``None`` where they are not written as
+    they should be, which is told by who reads it as a query."""
     c.expect("with")
     c.take("recursive")
     prefix = c.tokens[: c.at]
@@ -120,7 +171,7 @@ def read_writing(c: Cursor, text: str, parse: Callable[[str], Statement], whole:
             name = c.identifier()
             columns = c.names() if c.word() == "(" else ()
         except InvalidUsage:
-            return None  # which is told by who reads it as a query
+            return None
         if not c.take("as"):
             return None
         c.take("not")
@@ -140,60 +191,40 @@ def read_writing(c: Cursor, text: str, parse: Callable[[str], Statement], whole:
             raise InvalidUsage(told, sqlstate="42712", position=c.tokens[start].start + 1)
         items.append(_Item(name, columns, c.tokens[start : c.at], body, writes))
         if not c.take(","):
-            break
-    if not any(each.writes for each in items) or c.current is None:
-        return None
-    items.append(_Item(None, (), (), c.tokens[c.at :], False))
-    parts = [_part(c, prefix, items, at, parse, whole) for at in range(len(items))]
-    if parts[-1].statement is None or parts[-1].statement.sort not in (Kind.SELECT, Kind.INSERT, Kind.CHANGE):
-        raise c.error()
-    return Writing(c.text, tuple(parts))
+            return Before(prefix, items)
 
 
-def _part(
-    c: Cursor, prefix: Sequence[Token], items: Sequence[_Item], at: int, parse: Callable[[str], Statement],
-    whole: Whole,
-) -> Part:  # fmt: skip
-    item, below = items[at], _below(items, at)
-    numbers = {number for each in (*below, item) if each is item or not each.writes for number in _parameters(each)}
+def _part(c: Cursor, before: Before, item: _Item, parse: Callable[[str], Statement], whole: Whole) -> Part:
+    below = before.read_by(item.body)
     statement = None
     if item.writes or item.name is None:
-        statement = _statement(c, prefix, item, below, parse, whole)
-        if len(prefix) > 1 and item.name is not None and _named(statement, item.name):
+        statement = _statement(c, item, below, parse, whole)
+        if len(before.prefix) > 1 and item.name is not None and _named(statement, item.name):
             told = f'recursive query "{item.name}" must not contain data-modifying statements'
             raise InvalidUsage(told, sqlstate="42P19", position=item.whole[0].start + 1)
-    return Part(item.name, item.columns, item.lower, item.upper, statement, tuple(sorted(numbers)))
+    numbers = below.numbers | parameters(item.body)
+    return Part(item.name, item.columns, item.lower, statement, tuple(sorted(numbers)))
 
 
-def _below(items: Sequence[_Item], at: int) -> list[_Item]:
-    """The WITH queries that the item ``at`` may read, each before those that read it."""
-    wanted, found = items[at].words, []
-    for each in reversed(items[:at]):
-        if each.name is not None and each.name.lower() in wanted:
-            found.append(each)
-            if not each.writes:
-                wanted |= each.words
-    return found[::-1]
+def _words(body: Sequence[Token]) -> set[str]:
+    """All names and words in it, in lower case."""
+    return {token.text.lower() for token in body}
 
 
-def _parameters(item: _Item) -> set[int]:
+def parameters(body: Sequence[Token]) -> set[int]:
     """The numbers of each ``$n`` in it."""
     return {
-        int(two.text) for one, two in zip(item.body, item.body[1:], strict=False)
+        int(two.text) for one, two in zip(body, body[1:], strict=False)
         if one.token_type == TokenType.PARAMETER and two.text.isdigit() and one.end + 1 == two.start
     }  # fmt: skip
 
 
 def _statement(
-    c: Cursor, prefix: Sequence[Token], item: _Item, below: Sequence[_Item], parse: Callable[[str], Statement],
-    whole: Whole,
+    c: Cursor, item: _Item, below: Before, parse: Callable[[str], Statement], whole: Whole
 ) -> Statement:  # fmt: skip
     """``item`` as a statement, ``below`` before it."""
-    if below:
-        tokens = [*prefix]
-        for each in below:
-            tokens += [*each.tokens, made_token("COMMA", ",", item.body[0])]
-        tokens.pop()
+    if below.items:
+        tokens, prefix = below.tokens, below.prefix
         own, behind = list(item.body), Cursor(c.text, list(item.body))
         at = behind_with(behind) if behind.word() == "with" else 0
         if at is None:
@@ -206,13 +237,23 @@ def _statement(
         found = whole(Cursor(c.text, [*tokens, *own[at:]]), len(tokens))
     else:
         found = parse(" " * item.lower + c.text[item.lower : item.upper])  # each word where it stands in the whole
-    trees = [each for each in vars(found).values() if isinstance(each, exp.Expression)]
-    if isinstance(found, Writing) or any(_writes_within(each) for each in trees):
-        told = "WITH clause containing a data-modifying statement must be at the top level"
-        raise InvalidUsage(told, sqlstate="0A000", position=item.lower + 1)
+    if isinstance(found, Writing):
+        raise _deeper(item.lower)
+    check_part(found, item.lower)
     if getattr(found, "as_of", None) is not None:
         raise syntax("AS", item.lower + 1)
     return found
+
+
+def check_part(statement: Statement, lower: int) -> None:
+    """0A000 where something in it writes, which stands at ``lower``."""
+    if any(_writes_within(each) for each in vars(statement).values() if isinstance(each, exp.Expression)):
+        raise _deeper(lower)
+
+
+def _deeper(lower: int) -> InvalidUsage:
+    told = "WITH clause containing a data-modifying statement must be at the top level"
+    return InvalidUsage(told, sqlstate="0A000", position=lower + 1)
 
 
 def behind_with(c: Cursor) -> int | None:
