@@ -5,9 +5,10 @@ path (paths have an id that was never used).  ``file://`` (or a plain path) is a
 ``s3://bucket/prefix?region=…&endpoint_override=host:port&scheme=http`` is a bucket of a service that speaks S3, with
 the credentials where the AWS libraries look for them; any other URL is what pyarrow's file systems know.
 
-Nobody makes the bucket here.  Whoever we are must be allowed to list it: without that a service says "forbidden" of
-what is not there.  A writer that died leaves parts of an upload that no listing shows, so a bucket needs a rule that
-ends unfinished uploads; and where files were removed, pyarrow leaves an empty object called as their directory.
+No process makes its bucket: :func:`make_bucket` does.  Whoever we are must be allowed to list it: without that a
+service says "forbidden" of what is not there.  A writer that died leaves parts of an upload that no listing shows, so a
+bucket needs a rule that ends unfinished uploads; and where files were removed, pyarrow leaves an empty object called as
+their directory.
 
 What does not answer is given up by the bounds below for S3 alone: file systems of other URLs have their libraries' own.
 """
@@ -136,8 +137,31 @@ def open_store(url: str, env: str) -> Store:
     return ObjectStore(system, f"{root.rstrip('/')}/{env}")
 
 
+def make_bucket(url: str) -> bool:
+    """Make the bucket of a store whose URL is of S3; whether it was not there.  Raises ``InvalidUsage`` for any other
+    URL, ``Unavailable`` 58030 where the service does not answer or does not let us."""
+    if urlsplit(url).scheme != "s3":
+        raise InvalidUsage(f"a store that has no bucket: {url}", hint="s3://bucket/prefix?region=eu-central-1")
+    system, bucket, _ = _s3_system(url, allow_bucket_creation=True)
+    try:
+        there = system.get_file_info(bucket).type is not pafs.FileType.NotFound
+        if not there:
+            system.create_dir(bucket)
+    except (pa.ArrowException, OSError) as error:
+        raise _failed("made", bucket, error) from error
+    return not there
+
+
 def _s3_store(url: str, env: str) -> ObjectStore:
-    """Asks nobody yet.  pyarrow's own reading of such a URL takes no bounds, and asks the network for the region."""
+    system, bucket, prefix = _s3_system(url)
+    return ObjectStore(system, "/".join(each for each in (bucket, prefix, env) if each))
+
+
+def _s3_system(url: str, allow_bucket_creation: bool = False) -> tuple[pafs.S3FileSystem, str, str]:
+    """The service at ``url``, the bucket, and what paths in it begin with.  Asks nobody yet.
+
+    pyarrow's own reading of such a URL takes no bounds, and asks the network for the region.
+    """
     parts = urlsplit(url)
     example = "s3://bucket/prefix?region=eu-central-1"
     if not parts.netloc or "@" in parts.netloc:
@@ -159,11 +183,11 @@ def _s3_store(url: str, env: str) -> ObjectStore:
             connect_timeout=CONNECT_S,
             request_timeout=SILENT_S,
             retry_strategy=pafs.AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS),
+            allow_bucket_creation=allow_bucket_creation,
         )
     except (pa.ArrowException, OSError, ValueError) as error:
         raise InvalidUsage(f"the store {url!r} cannot be opened", detail=str(error)) from error
-    prefix = unquote(parts.path).strip("/")
-    return ObjectStore(system, "/".join(each for each in (parts.netloc, prefix, env) if each))
+    return system, parts.netloc, unquote(parts.path).strip("/")
 
 
 class DirectoryStore:

@@ -8,6 +8,7 @@ import re
 import tomllib
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 import yaml
@@ -22,6 +23,7 @@ from fleet import broker, health
 from fleet.member import Member
 from journal.names import TopicNames
 from journal.process import STOP_TIMEOUT_S
+from segments.store import open_store
 
 ROOT = Path(__file__).resolve().parents[2]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
@@ -29,10 +31,10 @@ SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 PARSERS = {
     "adapter": "adapter.__main__", "subscribers": "subscribers.__main__", "fleet.broker": "fleet.broker",
     "controllers.storage": "controllers.storage.__main__", "controllers.compute": "controllers.compute.__main__",
-    "fleet.environment": "fleet.environment", "fleet.spark": "fleet.spark",
+    "fleet.environment": "fleet.environment", "fleet.spark": "fleet.spark", "fleet.bucket": "fleet.bucket",
 }  # fmt: skip
 BYTES = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
-MEMORY_MAX = {None: 8 << 30, "spark": 12 << 30}
+MEMORY_MAX = {None: 8 << 30, "spark": 12 << 30, "s3": 9 << 30}
 """Of the services that are there by themselves, and with those of a profile."""
 
 
@@ -52,7 +54,9 @@ def seconds(duration: str) -> float:
 
 
 OURS = sorted(name for name, service in SERVICES.items() if service["image"].startswith("tidemark:"))
-SERVING = sorted(set(SERVICES) - set(of("fleet.environment")))
+ONCE = {*of("fleet.environment"), *of("fleet.bucket")}
+"""What makes something and ends."""
+SERVING = sorted(set(SERVICES) - ONCE)
 
 
 def test_every_service_of_ours_runs_an_entry_with_options_that_it_has() -> None:
@@ -95,7 +99,7 @@ def test_our_topics_have_a_copy_on_each_broker_and_need_two() -> None:
 
 def test_everybody_knows_all_brokers_and_the_same_environment() -> None:
     bootstrap = ",".join(member.bootstrap for member in members().values())
-    modules = set(PARSERS) - {"fleet.broker", "fleet.spark"}
+    modules = set(PARSERS) - {"fleet.broker", "fleet.spark", "fleet.bucket"}
     told = [options for module in modules for options in of(module).values()]
     assert {(options.kafka, options.env) for options in told} == {(bootstrap, told[0].env)}
 
@@ -116,7 +120,7 @@ def test_a_service_is_asked_whether_it_serves_where_it_serves(name: str) -> None
         > health.TIMEOUT_S
     )
     if name not in OURS:
-        assert "/dev/tcp/127.0.0.1/6875" in check["test"][-1]
+        assert {"sql": "/dev/tcp/127.0.0.1/6875", "s3": "local"}[name] in check["test"][-1]
         return
     assert check["test"][:5] == ["CMD", "python", "-P", "-m", "fleet.health"]
     asked = health.parser().parse_args(check["test"][5:])
@@ -157,8 +161,14 @@ def test_they_start_in_order() -> None:
     assert SERVICES[environment]["restart"] == "no"
     for name in set(of("fleet.spark")):
         assert "depends_on" not in SERVICES[name], "a worker looks for its master for as long as it takes"
-    for name in set(OURS) - set(members()) - {environment} - set(of("fleet.spark")):
-        assert SERVICES[name]["depends_on"] == {environment: {"condition": "service_completed_successfully"}}
+    [bucket] = of("fleet.bucket")
+    done = {"condition": "service_completed_successfully"}
+    stored = {environment: done, bucket: {**done, "required": False}}  # it may be somebody else's
+    for name in set(OURS) - set(members()) - ONCE - set(of("fleet.spark")):
+        has_files = name in {*of("controllers.storage"), *of("controllers.compute")}
+        assert SERVICES[name]["depends_on"] == (stored if has_files else {environment: done})
+    assert SERVICES[bucket]["depends_on"] == {"s3": {"condition": "service_healthy"}}
+    assert SERVICES[bucket]["restart"] == "no"
     assert SERVICES["sql"]["depends_on"] == {"adapter": {"condition": "service_healthy"}}
 
 
@@ -199,10 +209,32 @@ def test_who_seals_rows_and_who_reads_them_have_one_store() -> None:
     told = {name: options.store for module in ("controllers.storage", "controllers.compute")
             for name, options in of(module).items()}  # fmt: skip
     assert set(told) == {"storage", "compute"} and len(set(told.values())) == 1
-    directory = told["storage"].removeprefix("file://")
+    directory = left_out(told["storage"]).removeprefix("file://")
     mounts = [[v for v in SERVICES[name]["volumes"] if v.endswith(f":{directory}")] for name in told]
     assert mounts[0] == mounts[1] and len(mounts[0]) == 1
     assert f" {directory}\n" in (ROOT / "Dockerfile").read_text(), "made by the image, so that its user may write there"
+
+
+def left_out(told: str) -> str:
+    """What ``${NAME:-this}`` is where nobody says NAME."""
+    found = re.fullmatch(r"\$\{\w+:-(.*)\}", told)
+    assert found, told
+    return found[1]
+
+
+def test_a_service_that_speaks_s3_is_the_store_where_it_is_told_so() -> None:
+    [(bucket, options)] = of("fleet.bucket").items()
+    url = urlsplit(left_out(options.store))
+    asked = dict(parse_qsl(url.query))
+    assert f'TIDEMARK_STORE="{left_out(options.store)}"' in (ROOT / "compose.yaml").read_text()
+    service = SERVICES["s3"]
+    assert service["profiles"] == SERVICES[bucket]["profiles"] == ["s3"]
+    assert asked["endpoint_override"] == service["hostname"] + service["command"][-1]
+    open_store(left_out(options.store), "tidemark")  # which asks nobody yet
+    keys = {(SERVICES[name]["environment"]["AWS_ACCESS_KEY_ID"], SERVICES[name]["environment"]["AWS_SECRET_ACCESS_KEY"])
+            for name in (bucket, *of("controllers.storage"), *of("controllers.compute"))}  # fmt: skip
+    assert keys == {(service["environment"]["MINIO_ROOT_USER"], service["environment"]["MINIO_ROOT_PASSWORD"])}
+    assert [volume.partition(":")[2] for volume in service["volumes"]] == [service["command"][1]]
 
 
 @pytest.mark.parametrize("profile", MEMORY_MAX)
@@ -226,7 +258,7 @@ def test_compute_has_executors_of_its_own_where_it_is_told_so() -> None:
     assert those.master == url and f"TIDEMARK_SPARK_MASTER={url}" in (ROOT / "compose.yaml").read_text()
     [compute] = of("controllers.compute").values()
     assert compute.spark_master == f"${{TIDEMARK_SPARK_MASTER:-{MASTER}}}"
-    check_store(url, compute.store, compute.data)
+    check_store(url, left_out(compute.store), compute.data)
     limit = SERVICES[worker]["mem_limit"]
     assert int(limit[:-1]) * BYTES[limit[-1]] >= (those.memory_mb + 512) * BYTES["m"], "its own JVM, and Python's"
 
@@ -235,7 +267,7 @@ def test_versions_are_exact_and_nobody_is_root() -> None:
     dockerfile = (ROOT / "Dockerfile").read_text()
     [base] = re.findall(r"^FROM (\S+)$", dockerfile, re.MULTILINE)
     for image in {base, *(service["image"] for service in SERVICES.values())}:
-        assert re.fullmatch(r"[a-z]+:\d+\.\d+\.\d+[\w.-]*", image), image
+        assert re.fullmatch(r"[a-z/]+:(\d+\.\d+\.\d+|RELEASE\.\d{4}-\d\d-\d\dT)[\w.-]*", image), image
     assert "--require-hashes -r requirements.lock" in dockerfile
     users = re.findall(r"^USER (\S+)$", dockerfile, re.MULTILINE)
     assert users and users[-1] not in ("root", "0")

@@ -25,6 +25,7 @@ from segments.store import (
     Store,
     Unreadable,
     directory_of,
+    make_bucket,
     open_store,
 )
 
@@ -160,6 +161,26 @@ def test_readers_see_all_of_a_file_or_none(tmp_path: Path) -> None:
 S3_URLS = [
     "s3://", "s3:///p?region=r", "s3://k:secret@b?region=r", "s3://b?region=r&bounds=1", "s3://b/p", "s3://b?region=",
 ]  # fmt: skip
+
+
+def test_a_bucket_is_made_once_and_its_store_serves(s3) -> None:
+    url = s3.url("fresh", "/p")
+    with pytest.raises(Unavailable):
+        open_store(url, "env").write("u1/a.parquet", b"one")
+    assert [make_bucket(url), make_bucket(url), make_bucket(s3.url("bucket"))] == [True, False, False]
+    store = open_store(url, "env")
+    store.write("u1/a.parquet", b"one")
+    assert make_bucket(url) is False and store.read("u1/a.parquet") == b"one"
+
+
+def test_a_bucket_is_made_where_there_can_be_one_alone(s3, tmp_path: Path) -> None:
+    for url in (str(tmp_path), f"file://{tmp_path}", "s3://?region=r"):
+        with pytest.raises(InvalidUsage):
+            make_bucket(url)
+    s3.meddle = lambda asked: "403 Forbidden" if asked.method == "PUT" else None
+    with pytest.raises(Unavailable) as refused:
+        make_bucket(s3.url("fresh"))
+    assert refused.value.sqlstate == "58030"
 
 
 @pytest.mark.parametrize("url", ["store", "file://store", "gopher://x/y", "file:relative", *S3_URLS])
