@@ -18,6 +18,7 @@ by which time Spark is told how far it is.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import select
 import sys
@@ -34,6 +35,8 @@ from pyspark.sql.streaming import StreamingQuery
 
 from journal.errors import Unavailable
 
+log = logging.getLogger(__name__)
+
 POLL_S = 0.25
 """How long the reader sleeps without a wake-up: the time by which a stop may be late, and what a lost byte costs."""
 
@@ -48,6 +51,11 @@ batch costs is paid once for a hundred ticks."""
 BEGIN_S = 120.0
 """How long a tick may be asked for before it begins.  Milliseconds; the first one waits for three processes of Python's
 to start, 5 s on an idle machine, 35 s were seen at a load of 27."""
+
+LATE = "Python worker failed to connect back"
+"""What Spark says where the reader's process has not begun to talk within 10 s, which is Spark's own number and no
+setting.  At a load of 25 it takes longer; the controller then ended and began anew, with a JVM that took a minute of
+the same processors, for ten minutes on end.  So its query begins again instead, within ``BEGIN_S`` of the first."""
 
 _START = {"ts": 0, "round": 0}
 
@@ -131,18 +139,25 @@ class Ticker:
         import controllers.compute.ticks as this_module
 
         cloudpickle.register_pickle_by_value(this_module)
+        self._spark = spark
+        self._begun = False
+        """Whether there was a batch."""
+        self._since = time.monotonic()
         context = spark.sparkContext
         executors, context.pythonExec = context.pythonExec, sys.executable  # its reader is on this machine
         try:
             spark.dataSource.register(TickSource)
         finally:
             context.pythonExec = executors
-        self._query: StreamingQuery = (
-            spark.readStream.format(TickSource.name())
-            .option("directory", str(directory))
+        self._query = self._start()
+
+    def _start(self) -> StreamingQuery:
+        return (
+            self._spark.readStream.format(TickSource.name())
+            .option("directory", str(self._directory))
             .load()
             .writeStream.foreachBatch(self._on_batch)
-            .option("checkpointLocation", str(directory / "query"))
+            .option("checkpointLocation", str(self._directory / "query"))
             .start()
         )
 
@@ -161,14 +176,20 @@ class Ticker:
                 self._publish()
 
     def failure(self) -> BaseException | None:
-        """Why the query stopped by itself, or counts as stopped; ``None`` while it runs."""
+        """Why the query stopped by itself, or counts as stopped; ``None`` while it runs, or begins again
+        (:data:`LATE`).  The control loop's thread."""
         if self._failure is not None:
             return self._failure
         since = self._waits_since
         if since is not None and time.monotonic() - since > BEGIN_S:
             return Unavailable("spark does not begin a tick", detail=f"it was asked for {BEGIN_S:.0f} s ago")
-        if not self._query.isActive:
-            return self._query.exception() or RuntimeError("the streaming query stopped")
+        if self._query.isActive:
+            return None
+        found = self._query.exception() or RuntimeError("the streaming query stopped")
+        if self._begun or LATE not in str(found) or time.monotonic() - self._since > BEGIN_S:
+            return found
+        log.warning("spark's reader of ticks was late, the query begins again")
+        self._query = self._start()
         return None
 
     def stop(self) -> None:
@@ -194,7 +215,7 @@ class Ticker:
     def _on_batch(self, _frame: object, _batch_id: int) -> None:
         until = time.monotonic() + BATCH_S
         with self._moved:
-            self._inside = True
+            self._inside = self._begun = True
         try:
             while (target := self._next(until)) is not None:
                 self._on_tick(target)

@@ -72,3 +72,37 @@ def test_a_result_that_is_too_large_is_an_error_of_its_query(bench, monkeypatch)
                                                    "WHERE `n`.`id` < 50000"), True)  # fmt: skip
     assert sorted(few.column(0).to_pylist()) == list(range(50_000))
     bench.spark.catalog.dropTempView("tm_numbers")
+
+
+def test_a_large_result_is_counted_by_spark_and_in_python_alone_where_texts_are_long(bench, monkeypatch):
+    """Counted in Python a small answer over many rows took four times as long."""
+    from controllers.compute import running
+    from controllers.compute.failures import QueryFailed
+    from controllers.compute.spark_text import parse as spark_tree
+
+    counted = []
+    within = running._within
+    monkeypatch.setattr(running, "_within", lambda most: counted.append(most) or within(most))
+    monkeypatch.setattr(running, "ANSWER_BYTES_MAX", 1_000_000)
+    monkeypatch.setattr(running, "ANSWER_BYTES_LEAST", 1000)
+    bench.spark.range(1_000_000).createOrReplaceTempView("tm_numbers")
+
+    def ask(outputs: str, rest: str) -> list[tuple]:
+        tree = spark_tree(f"SELECT {outputs} FROM `tm_numbers` AS `n` {rest}")
+        return list(zip(*(c.to_pylist() for c in running.answered(bench.spark, tree, True).columns), strict=True))
+
+    few = "WHERE `n`.`id` < 5 ORDER BY `n`.`id` DESC"
+    assert ask("`n`.`id` AS `a ``b`, REPEAT('x', 200) AS `t`, CAST(NULL AS STRING) AS `z`", few) == [
+        (n, "x" * 200, None) for n in (4, 3, 2, 1, 0)
+    ]
+    assert ask("SUM(`n`.`id`) AS `s`", "") == [(499_999_500_000,)]
+    assert counted == []
+    assert ask("REPEAT('ü', 200) AS `t`", few) == [("ü" * 200,)] * 5 and len(counted) == 1
+    assert ask("ARRAY(`n`.`id`) AS `t`", few) == [([n],) for n in (4, 3, 2, 1, 0)] and len(counted) == 2
+    with pytest.raises(QueryFailed, match="too large"):
+        ask("REPEAT('x', 10) AS `t`", "")
+    assert len(counted) == 3
+    with pytest.raises(QueryFailed, match="too large"):
+        ask("`n`.`id` AS `k`", "")
+    assert len(counted) == 3, "no text is in it: what Spark counted is enough"
+    bench.spark.catalog.dropTempView("tm_numbers")

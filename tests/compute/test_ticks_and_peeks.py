@@ -98,6 +98,55 @@ def test_a_tick_that_does_not_begin_is_told_and_one_that_takes_long_is_not(ticke
     ticker.await_tick(Target(300, 0))
 
 
+def ended(error: Exception) -> SimpleNamespace:
+    """A query that Spark has ended."""
+    return SimpleNamespace(isActive=False, exception=lambda: error, stop=lambda: None)
+
+
+def test_a_query_whose_reader_was_late_begins_again_until_there_was_a_tick(ticker, monkeypatch):
+    from controllers.compute import ticks
+
+    late = RuntimeError(f"[STREAM_FAILED] {ticks.LATE}.")
+    ticker._query.stop()
+    ticker._query = ended(RuntimeError("out of memory"))
+    assert "memory" in str(ticker.failure())
+    monkeypatch.setattr(ticker, "_since", time.monotonic() - ticks.BEGIN_S - 1)
+    ticker._query = ended(late)
+    assert ticker.failure() is late, "it had its time"
+    monkeypatch.undo()
+    assert ticker.failure() is None and ticker._query.isActive
+    ticker.move_to(5)
+    ticker.await_tick(Target(5, 0))
+    begun, ticker._query = ticker._query, ended(late)
+    assert ticker.failure() is late, "it was there, and is gone"
+    ticker._query = begun
+
+
+@pytest.mark.long
+def test_a_reader_that_is_late_for_spark_is_no_end(spark, tmp_path, monkeypatch):
+    """With Spark's own words for it: its 10 s go by."""
+    from controllers.compute import ticks
+
+    slow = tmp_path / "python"
+    slow.write_text(
+        f'#!/bin/sh\ncase "$*" in *streaming*) mkdir "{tmp_path}/once" 2>/dev/null && sleep 11;; esac\n'
+        f'exec "{ticks.sys.executable}" "$@"\n'
+    )
+    slow.chmod(0o755)
+    monkeypatch.setattr(ticks.sys, "executable", str(slow))
+    ticked = threading.Event()
+    ticker = Ticker(spark, tmp_path / "ticks", lambda _: ticked.set())
+    try:
+        ticker.move_to(5)
+        first = ticker._query
+        wait_until(lambda: not first.isActive, "it was not late", 60)
+        assert ticks.LATE in str(first.exception())
+        assert ticker.failure() is None
+        assert ticked.wait(60) and ticker.failure() is None
+    finally:
+        ticker.stop()
+
+
 def test_ticks_come_once_each_and_cost_no_job(spark, ticker, tmp_path):
     before = jobs(spark)
     ticker.move_to(100)
