@@ -15,7 +15,7 @@ from catalog_log.object_records import from_record, to_record, version_of
 from catalog_log.objects import Item
 from schemas import codec
 
-FORMAT_VERSION = 12
+FORMAT_VERSION = 13
 """The catalog format that this code begins new catalogs with.  It lives in the genesis of every catalog and is not the
 code's version: two code versions run side by side as long as both know the catalog's, and each writes what that allows.
 
@@ -33,7 +33,8 @@ Format 10 has sources over load generators (``GENERATORS_FROM``), and CHECK: ``C
 Format 11 has sinks that write Avro, and such into Iceberg (``AVRO_SINKS_FROM``, ``ICEBERG_FROM``), and sources of CSV
 with a header: ``HEADERS_FROM``.
 Format 12 has sources that are generated together, those of TPCH and of Protocol Buffers: ``GROUPS_FROM``,
-``TPCH_FROM``, ``PROTOBUF_FROM``."""
+``TPCH_FROM``, ``PROTOBUF_FROM``.
+Format 13 has commits name keys in the order of their values: ``RANGES_FROM``."""
 
 DEFINITIONS_FROM = 3
 """The first format in which a view is a :class:`~catalog_log.objects.Definition`, not
@@ -90,6 +91,10 @@ TPCH_FROM = 12
 PROTOBUF_FROM = 12
 """The first format in which a source's messages may be Protocol Buffers: code that knows format 11 alone cannot decode
 one."""
+
+RANGES_FROM = 13
+"""The first format in which commits name keys so that ranges of them can be named (``collection.ordered_keys``): code
+that knows format 12 alone would name the keys that it writes by digests, which no range has in it."""
 
 KNOWN_FORMATS = frozenset(range(1, FORMAT_VERSION + 1))
 """Catalog formats that this code can fold.  Any other in a genesis stops the process."""

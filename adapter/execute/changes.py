@@ -19,17 +19,17 @@ from adapter.execute.draws import Draws
 from adapter.execute.images import Images
 from adapter.execute.lines import Lines, pause
 from adapter.execute.plans import Plans
-from adapter.execute.reads import Reads, tables_below
+from adapter.execute.reads import Reads
 from adapter.execute.results import as_promised, check_result, check_zone, collect
 from adapter.execute.returned import returned, rows_returned
 from adapter.execute.rows import Rows, asks_engine, check_buffer, rows_of_query
+from adapter.execute.seen import Seen, seen_by
 from adapter.execute.sequences import Sequences
 from adapter.execute.session_names import names_of
 from adapter.execute.uniques import Uniques
 from adapter.state.interfaces import Prepared, Result
 from adapter.state.session_state import SessionState
 from collection.columns import sql_type
-from collection.keys import row_keys
 from journal.errors import Conflict, Indeterminate, TidemarkError
 from journal.timestamps import DataTs
 from oracle.errors import SnapshotTooOld
@@ -215,8 +215,10 @@ class Changes:
         """The rows that go, and those that come."""
         plan, table = planned.plan, change.table
         point = None if change.point is None else point_key(change.point, params)
-        reads = tables_below(planned.image, change.query.inputs) if point is None else ()
-        about = plan.catalog_ts + 1, (planned.answers,), read_ts, reads
+        seen = Seen()
+        if point is None:
+            seen = seen_by(planned.image, change.query, params, session.transaction.image)
+        about = plan.catalog_ts + 1, (planned.answers,), read_ts, *seen
         kinds = [arrow_type(sql_type(column.type)) for column in change.stored]
         old = found.columns[change.old : change.beside]
         arrays = [values.cast(kind) for values, kind in zip(old, kinds, strict=True)]
@@ -233,9 +235,17 @@ class Changes:
 
 
 def _line(change: TableChange, params: Sequence[object | None]) -> str:
-    """Where a change stands in line: at the key that it reads, where that is one."""
+    """Where a change stands in line: at the key or the ranges of keys that it reads, where it reads no more.  Of two
+    whose ranges meet and are not the same ones neither waits."""
     point = None if change.point is None else point_key(change.point, params)
-    return change.table.id if point is None else f"{change.table.id}/{point.hex()}"
+    if point is not None:
+        return f"{change.table.id}/{point.hex()}"
+    values, _ = change.query.values(params)
+    own = next((each for each in change.query.keys_seen if each.table_id == change.table.id), None)
+    bounds = None if own is None else own.ranges(values, lambda _: True)
+    if bounds is None:
+        return change.table.id
+    return f"{change.table.id}/{','.join(f'{lower.hex()}-{upper.hex()}' for lower, upper in bounds)}"
 
 
 def point_key(point: Point, params: Sequence[object | None]) -> bytes | None:
@@ -247,7 +257,7 @@ def point_key(point: Point, params: Sequence[object | None]) -> bytes | None:
             columns.append(pa.chunked_array([pa.array([value], arrow_type(sql_type(column.type)))]))
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
             return None
-    return row_keys(point.unique.index.id, columns)[0]
+    return point.unique.keys_of(columns)[0]
 
 
 def _each_once(found: pa.Table, number: int | None) -> pa.Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 from adapter.execute.images import Images
 from adapter.execute.inserter import Inserter, check_unchanged
@@ -21,9 +22,11 @@ class Commits:
     async def commit(self, session: SessionState, entries: Sequence[Rows]) -> None:
         """Raises as :meth:`adapter.execute.inserter.Inserter.commit` does."""
         block = session.transaction
-        reads, keys = (block.tables_read, block.keys_read) if session.serializable else ((), ())
+        hangs = session.serializable and (block.tables_read or block.keys_read or block.ranges_read)
+        reads, keys = (block.tables_read, block.keys_read) if hangs else ((), ())
+        ranges = list(chain.from_iterable(block.ranges_read.values())) if hangs else ()
         try:
-            ts = await self.inserter.commit(entries, block.read_ts if reads or keys else None, reads, keys)
+            ts = await self.inserter.commit(entries, block.read_ts if hangs else None, reads, keys, ranges)
             session.written_ts = max(session.written_ts, ts or session.written_ts)
         except Unavailable as error:
             # A dropped table's topic is gone: then the user should hear that, not that Kafka is unwell.

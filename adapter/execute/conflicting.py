@@ -123,7 +123,7 @@ class Conflicting:
         if order is not None:
             made = made.take(pa.array(order, pa.int64()))
         asked = {key for each in mine for key in each}
-        about = rows.catalog_upper, rows.planned_on, rows.read_ts, rows.reads
+        about = rows.catalog_upper, rows.planned_on, rows.read_ts, rows.reads, rows.ranges
         entries = []
         if removed is not None and removed.num_rows:
             entries.append(Rows(rows.table, removed, *about, removed=rows.table.columns, uniques=plan.uniques))

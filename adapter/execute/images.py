@@ -60,12 +60,14 @@ class Images:
     async def in_force(self, session: SessionState) -> tuple[OracleState, Image]:
         """:meth:`barrier` for a session, which has seen that image then."""
         state, image = await self.barrier()
+        self._reads_in(session, image)
         self.saw(session, image)
         return state, image
 
     async def not_before(self, session: SessionState) -> tuple[OracleState, Image]:
         """:meth:`in_force`, but no older image than the session has seen."""
         state, image = await self.barrier()
+        self._reads_in(session, image)
         if image.upper <= session.catalog_ts_seen:  # it was serializable before, and had seen further
             image = await self._at(session.catalog_ts_seen + 1)
         self.saw(session, image)
@@ -81,6 +83,12 @@ class Images:
                 raise
             _, newer = await self.in_force(session)
             return await plan(newer)
+
+    @staticmethod
+    def _reads_in(session: SessionState, image: Image) -> None:
+        """``image`` is in force at a barrier, and the session has not read yet, or will read once more behind it."""
+        if session.transaction.read_ts is None:
+            session.transaction.image = image
 
     @staticmethod
     def saw(session: SessionState, image: Image) -> None:

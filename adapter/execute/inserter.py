@@ -19,14 +19,17 @@ import pyarrow as pa
 
 from adapter.execute.placing import FormatRaiser, Placed, carried
 from adapter.execute.rows import Rows, merged
+from adapter.execute.seen import still_named
 from adapter.execute.write_groups import WriteGroups
 from catalog_log.image import Image
 from catalog_log.log import CatalogLog
 from catalog_log.objects import Item, Table
 from collection.binding import Run
+from collection.ordered_keys import Bounds, owner_of
 from journal.aio import Bridge, to_its_end
 from journal.errors import Conflict, TidemarkError
 from journal.timestamps import DataTs
+from lower.lookup.key_ranges import apart
 from oracle.client import Oracle
 from oracle.errors import StaleCatalog, TooMuchHeld
 from oracle.model import CommitPart, KeyRange
@@ -82,12 +85,14 @@ class Inserter:
         block_read_ts: DataTs | None = None,
         block_reads: Iterable[str] = (),
         block_keys: Iterable[tuple[str, bytes]] = (),
+        block_ranges: Iterable[KeyRange] = (),
     ) -> DataTs | None:
         """Make ``entries`` visible at one timestamp (the answer; ``None`` where there are no rows).
 
         ``block_reads`` are the tables that their transaction block read at ``block_read_ts`` and hangs on,
-        ``block_keys`` keys of others.  A single entry that hangs on nothing is committed together with others of its
-        kind.
+        ``block_keys`` keys
+        of others and ``block_ranges`` ranges of such.  A single entry that hangs on nothing is committed together with
+        others of its kind.
 
         Cancelled while a commit is under way it answers what became of that; else nothing happened.
 
@@ -100,7 +105,8 @@ class Inserter:
         alone = len(entries) == 1 and not reads and not read_at and not entries[0].runs
         if alone and self._groups.takes(entries[0]):
             return await to_its_end(self._groups.commit(entries[0]))
-        read = keys_read(entries, reads, block_keys)
+        ranges = [*block_ranges, *(each for entry in entries for each in entry.ranges)]
+        read = keys_read(entries, reads, block_keys, ranges)
         return await self._bind(entries, await self._place(entries), min(read_at, default=None), read)
 
     async def _bind(
@@ -121,12 +127,13 @@ class Inserter:
                 bindings,
                 catalog_upper_seen=upper,
                 read_ts=read_ts,
-                reads=reads,
+                reads=still_named(reads, self._catalog.image),
                 writes=writes,
                 inline=tuple(chain(*(where.inline for where in placed))),
             )
             try:
-                return await to_its_end(self._oracle.commit_async(part, partial(self._upper_now, entries, upper)))
+                now = partial(self._upper_now, entries, upper, part.reads)
+                return await to_its_end(self._oracle.commit_async(part, now))
             except TooMuchHeld:
                 placed = await self._write(entries)
             except StaleCatalog as stale:
@@ -136,10 +143,13 @@ class Inserter:
                 upper = image.upper
         raise Conflict("the catalog changes faster than rows can be committed", hint="try again")
 
-    def _upper_now(self, entries: Sequence[Rows], upper: int) -> int:
-        """The newest catalog upper known here on which ``entries`` would be planned as they were on ``upper``."""
+    def _upper_now(self, entries: Sequence[Rows], upper: int, reads: Sequence[KeyRange] = ()) -> int:
+        """The newest catalog upper known here on which ``entries`` would be planned as they were on ``upper``, and by
+        whose constraints ``reads`` are still named."""
         image = self._catalog.image
-        return image.upper if image.upper > upper and all(unchanged(each, image) for each in entries) else upper
+        if image.upper <= upper or not all(unchanged(each, image) for each in entries):
+            return upper
+        return image.upper if still_named(reads, image) == tuple(reads) else upper
 
     async def put(self, table: Table, rows: pa.Table, attempt: str, key: bytes) -> list[Run]:
         """Where ``rows`` are on their topic, for a commit to come.  Raises as ``CollectionWriter.write`` does."""
@@ -174,15 +184,32 @@ class Inserter:
 
 
 def keys_read(
-    entries: Iterable[Rows], read: Iterable[str], keys: Iterable[tuple[str, bytes]] = ()
+    entries: Iterable[Rows],
+    read: Iterable[str],
+    keys: Iterable[tuple[str, bytes]] = (),
+    ranges: Iterable[KeyRange] = (),
 ) -> tuple[KeyRange, ...]:
-    """What a commit of ``entries`` hangs on: the tables ``read``, and ``keys`` and those of its rows of others."""
+    """What a commit of ``entries`` hangs on: the tables ``read``, and of others ``ranges``, ``keys`` and
+    those of its rows."""
     whole = set(read)
     points: dict[str, set[bytes]] = {}
     for table, key in (*keys, *((each.table.id, key) for each in entries for key in each.points)):
         if table not in whole:
             points.setdefault(table, set()).add(key)
-    return (*map(KeyRange, sorted(whole)), *_ranges(points))
+    by_table: dict[str, dict[str, list[Bounds]]] = {}
+    for table, lower, upper in ranges:
+        if table not in whole:
+            assert lower is not None and upper is not None, "ranges are of a constraint"
+            by_table.setdefault(table, {}).setdefault(owner_of(lower), []).append((lower, upper))
+    apart_of = {table: list(chain.from_iterable(map(apart, of.values()))) for table, of in by_table.items()}
+    for table, bounds in apart_of.items():
+        if len(bounds) > POINTS_MAX:
+            whole.add(table)
+            points.pop(table, None)
+    narrow = [
+        KeyRange(table, *each) for table, bounds in sorted(apart_of.items()) if table not in whole for each in bounds
+    ]
+    return tuple(dict.fromkeys([*map(KeyRange, sorted(whole)), *_ranges(points), *narrow]))
 
 
 def keys_written(entries: Iterable[Rows]) -> tuple[KeyRange, ...]:

@@ -21,10 +21,11 @@ from adapter.execute.inserter import TableChanged
 from adapter.execute.lines import Lines, pause
 from adapter.execute.over_rows import OverRows
 from adapter.execute.plans import Plans
-from adapter.execute.reads import Reads, tables_below
+from adapter.execute.reads import Reads
 from adapter.execute.results import as_promised, check_result, check_zone, collect
 from adapter.execute.returned import returned, rows_returned
 from adapter.execute.rows import Rows, asks_engine, check_buffer, rows_of_query, rows_of_values
+from adapter.execute.seen import seen_by
 from adapter.execute.sequences import Sequences
 from adapter.execute.session_names import names_of
 from adapter.execute.uniques import Uniques
@@ -93,7 +94,7 @@ class Inserts:
                 return result
             except (Conflict, SnapshotTooOld) as error:
                 again = isinstance(error, TableChanged) or (entry is not None and entry.read_ts is not None)
-                keyed = entry is not None and entry.points and not entry.reads
+                keyed = entry is not None and entry.points and not (entry.reads or entry.ranges)
                 if not again or done >= (KEYED_TRIES_MAX if keyed else INSERT_TRIES_MAX):
                     raise
         raise AssertionError("unreachable: the last try raises or returns")
@@ -141,7 +142,7 @@ class Inserts:
                 except TableChanged:
                     raise
                 except (Conflict, SnapshotTooOld):
-                    if done == CONFLICT_TRIES_MAX - 1 or entry.reads:
+                    if done == CONFLICT_TRIES_MAX - 1 or entry.reads or entry.ranges:
                         raise
         raise AssertionError("unreachable: the last try raises or returns")
 
@@ -213,7 +214,8 @@ class Inserts:
             read_ts = session.transaction.read_ts or as_of
             batches = await collect(as_promised(answer, query.columns))
         rows = await self._of_query(session, plan, batches, draws)
-        return Rows(plan.table, rows, upper, on, read_ts, tables_below(image, query.inputs))
+        seen = seen_by(image, query.reads or query, params, session.transaction.image)
+        return Rows(plan.table, rows, upper, on, read_ts, *seen)
 
     async def _of_values(
         self,

@@ -19,7 +19,6 @@ from catalog_log import model
 from catalog_log.image import Image
 from catalog_log.objects import Column, Table, own_columns
 from collection.columns import sql_type
-from collection.keys import row_keys
 from controllers.peeks.peek import Lookup, Peek
 from journal.timestamps import CatalogTs, DataTs
 from sql.objects.identifiers import quoted
@@ -131,7 +130,7 @@ class KeyLooks:
         found: dict[bytes, pa.Table] = {}
         async for batch in as_promised(answer, plan.columns):
             rows = _table([batch], columns)
-            keys = row_keys(unique.index.id, [rows.column(place[name]) for name in unique.stored_as])
+            keys = unique.keys_of([rows.column(place[name]) for name in unique.stored_as])
             found |= {each: rows.slice(row, 1) for row, each in enumerate(keys) if each in wanted}
         return found
 

@@ -15,7 +15,6 @@ from adapter.execute.results import as_promised, collect
 from adapter.state.session_state import SessionState
 from catalog_log.image import Image
 from collection.columns import sql_type
-from collection.keys import row_keys
 from journal.errors import InvalidUsage
 from sql.statements.merging import KEYS_MAX, Keyed
 from values.types import arrow_type
@@ -61,7 +60,7 @@ class Merging:
             raise
         if found.num_rows > KEYS_MAX:
             return None
-        names = row_keys(unique.index.id, found.columns)
+        names = unique.keys_of(found.columns)
         rows = zip(names, *(column.to_pylist() for column in found.columns), strict=True)
         wanted = {name: tuple(values) for name, *values in rows if name is not None}
         look = Look(unique, wanted, When(block.transaction.read_ts, True))

@@ -19,10 +19,10 @@ from adapter.execute.peeks import PeekAnswer, Peeks, give_up
 from adapter.execute.planning import LONG_CHARS
 from adapter.execute.plans import Plans
 from adapter.execute.rows import Rows
+from adapter.execute.seen import seen_by, tables_below
 from adapter.state.interfaces import Notice
 from adapter.state.session_state import SessionState
 from catalog_log.image import Image
-from catalog_log.objects import Table, view_inputs
 from collection.rows import encode
 from controllers.peeks.given import packed
 from controllers.peeks.peek import OWN_BYTES_MAX, PEEK_TIMEOUT_MS, Lookup, Own, Peek
@@ -73,8 +73,10 @@ class Reads:
         if not again:
             assert answer.as_of is not None, "a controller says where it read"
             transaction.read_ts = DataTs(answer.as_of)
+            if as_of is None:
+                transaction.image = None  # it may be older than what the adapter knows of the catalog
         if key is None:
-            transaction.tables_read.update(tables)
+            transaction.saw(*seen_by(image, plan, params, transaction.image, given))
         else:
             transaction.keys_read.add(key)
         return answer
@@ -207,22 +209,3 @@ def _too_much(entry: Rows) -> Rejected:
 def _misses(answer: PeekAnswer, written_ts: DataTs) -> bool:
     """Whether ``answer`` is of a time before ``written_ts``."""
     return answer.as_of is not None and answer.as_of < written_ts
-
-
-def tables_below(image: Image, inputs: Sequence[str]) -> tuple[str, ...]:
-    """The tables that a query reads, also through materialized views: what first-committer-wins looks at.
-
-    Sources are left out: they grow all the time, and nobody's transaction writes them.
-    """
-    found, queue, seen = set(), list(inputs), set()
-    while queue:
-        each = queue.pop()
-        if each in seen:
-            continue
-        seen.add(each)
-        item = image.item(each)
-        if item is not None and isinstance(item, Table):
-            found.add(each)
-        elif item is not None:
-            queue.extend(view_inputs(item))
-    return tuple(sorted(found))

@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 from catalog_log.objects import Column, Item, Table
 from collection.binding import Run
 from collection.columns import sql_type, with_diff
-from collection.keys import row_keys
 from journal.errors import InvalidUsage, Rejected
 from journal.timestamps import DataTs
+from oracle.model import KeyRange
 from plan.scalars import Scalar
 from sql.objects.uniques import Unique
 from sql.objects.watched import Answers
@@ -42,6 +42,7 @@ class Rows:
 
     ``planned_on`` is what the catalog said while they were planned, of each statement that they are of.  ``removed``
     are the columns of rows that go, which are all that the table ever had; of rows that come it is ``None``.
+    ``ranges`` are of tables that are not in ``reads``, of which rows were read by some of their keys alone.
     ``points`` are keys of ``uniques``, the constraints of the table, that were looked up at ``read_ts``.
     """
 
@@ -51,6 +52,7 @@ class Rows:
     planned_on: tuple[Answers, ...] = ()
     read_ts: DataTs | None = None
     reads: tuple[str, ...] = ()
+    ranges: tuple[KeyRange, ...] = ()
     removed: tuple[Column, ...] | None = None
     uniques: tuple[Unique, ...] = ()
     points: frozenset[bytes] = frozenset()
@@ -64,7 +66,7 @@ class Rows:
         """Of each constraint the keys of the rows, as commits name them."""
         place = {column.stored_as: at for at, column in enumerate(self.columns)}
         return [
-            (each, row_keys(each.index.id, [self.rows.column(place[name]) for name in each.stored_as]))
+            (each, each.keys_of([self.rows.column(place[name]) for name in each.stored_as]))
             for each in self.uniques
         ]
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 import pyarrow as pa
 
@@ -139,7 +140,8 @@ def _block(session: SessionState) -> SessionState:
     block = Transaction()
     block.begin(SERIALIZABLE, session.transaction.read_only)
     if session.reads_at_one_timestamp:
-        block.read_ts, block.changed = session.transaction.read_ts, session.transaction.changed
+        outer = session.transaction
+        block.read_ts, block.changed, block.image = outer.read_ts, outer.changed, outer.image
     block.visible = len(session.buffer)
     return SessionState(
         session.session_id, session.user, session.database, session.variables, block, list(session.buffer), True,
@@ -154,16 +156,18 @@ def _taken_over(session: SessionState, block: SessionState, before: int) -> None
     if not outer.in_block:
         return
     if session.reads_at_one_timestamp or inner.changed:
-        outer.read_ts = outer.read_ts if session.reads_at_one_timestamp and outer.read_ts else inner.read_ts
+        if not session.reads_at_one_timestamp or not outer.read_ts:
+            outer.read_ts, outer.image = inner.read_ts, inner.image
         outer.changed = outer.changed or inner.changed
-        outer.tables_read |= inner.tables_read
+        outer.saw(inner.tables_read, chain.from_iterable(inner.ranges_read.values()))
         outer.keys_read |= inner.keys_read
 
 
 def _hanging_on(entry: Rows, looked: Looked) -> Rows:
     """``entry``, which hangs on the keys that were looked up instead of on all of their table."""
     reads = tuple([each for each in entry.reads if each != looked.table_id])
-    return replace(entry, reads=reads, points=entry.points | looked.keys)
+    ranges = tuple([each for each in entry.ranges if each.collection != looked.table_id])
+    return replace(entry, reads=reads, ranges=ranges, points=entry.points | looked.keys)
 
 
 def _in_order(parts: Sequence[PlannedPart]) -> list[PlannedPart]:

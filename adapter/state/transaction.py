@@ -2,20 +2,26 @@
 
 What a block is here: all its reads of data are at one timestamp, that of the first, with what it wrote itself; its
 writes become visible together, at COMMIT, in one commit record, and where the block is serializable, or has changed
-rows that it read, that commit is refused (40001) if a table that it so read was written since.  At READ COMMITTED and
-below, every statement reads at its own newest timestamp instead, until it changes rows.
+rows that it read, that commit is refused (40001) if something that it so read was written since: a table, or keys of
+one.  At READ COMMITTED and below, every statement reads at its own newest timestamp instead, until it changes rows.
 A block may hold one DDL statement if it holds nothing else; it then takes effect at COMMIT.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
 from adapter.state.interfaces import Kind
+from catalog_log.image import Image
 from journal.errors import InvalidUsage
 from journal.timestamps import DataTs
+from oracle.model import KeyRange
+
+RANGES_READ_MAX = 4_000
+"""Ranges of one table that a block remembers, as many as its commit may name keys (``adapter.execute.inserter``)."""
 
 SAVEPOINTS_MAX = 1000
 """Savepoints alive in one block: far above what ORMs nest, and a bound on what one client can keep here."""
@@ -59,6 +65,10 @@ class Transaction:
     """Ids of the tables below everything that it read."""
     keys_read: set[tuple[str, bytes]] = field(default_factory=set)
     """Of tables of which it read the rows of one key alone: their ids, and those keys as commits name them."""
+    ranges_read: dict[str, set[KeyRange]] = field(default_factory=dict)
+    """Of other tables of which it read rows by ranges of keys: these, as commits name them."""
+    image: Image | None = None
+    """A catalog that was in force where it reads, or before; ``None`` where none is known."""
     visible: int | None = None
     """How many of the writes in its session's buffer its reads see; ``None``: all."""
     savepoints: list[Savepoint] = field(default_factory=list)
@@ -84,7 +94,20 @@ class Transaction:
         self.statements, self.ddl, self.read_ts, self.changed = 0, None, None, False
         self.tables_read.clear()
         self.keys_read.clear()
+        self.ranges_read.clear()
+        self.image = None
         self.savepoints.clear()
+
+    def saw(self, tables: Iterable[str], ranges: Iterable[KeyRange]) -> None:
+        """It has read ``tables`` as wholes, and ``ranges`` of others: of too many it is all of their table."""
+        self.tables_read.update(tables)
+        for each in ranges:
+            of_table = self.ranges_read.setdefault(each.collection, set())
+            of_table.add(each)
+            if len(of_table) > RANGES_READ_MAX:
+                self.tables_read.add(each.collection)
+            if each.collection in self.tables_read:
+                del self.ranges_read[each.collection]
 
     def fail(self) -> None:
         """A statement failed: the block takes nothing more but its end.  Nothing happens outside of a block."""

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
 
 from catalog_log.objects import Column, Index, Table
+from catalog_log.records import RANGES_FROM
+from collection.columns import sql_type
+from collection.keys import row_keys
+from collection.ordered_keys import ordered_keys
 from sql.objects.names import ImageLike
 
 
@@ -26,6 +31,15 @@ class Unique:
 
     index: Index
     columns: tuple[Column, ...]
+    ordered: bool = False
+    """Whether commits name its keys in the order of their values (``catalog_log.records.RANGES_FROM``)."""
+
+    def keys_of(self, columns: Sequence[pa.ChunkedArray]) -> list[bytes | None]:
+        """Of each row, of which ``columns`` are those of the key, its key as commits name it; ``None`` where a NULL is
+        in it."""
+        if not self.ordered:
+            return row_keys(self.index.id, columns)
+        return ordered_keys(self.index.id, [sql_type(each.type) for each in self.columns], columns)
 
     def values_of(self, rows: WrittenRows, row: int) -> tuple[object, ...]:
         """The key of one of ``rows``."""
@@ -45,4 +59,5 @@ def uniques_of(table: Table, image: ImageLike) -> tuple[Unique, ...]:
     found = [each for each in image.dependents(table.id) if isinstance(each, Index) and each.constraint is not None]
     by_stored = {column.stored_as: column for column in table.columns}
     ordered = sorted(found, key=lambda each: (len(each.id), each.id))
-    return tuple([Unique(each, tuple([by_stored[name] for name in each.key])) for each in ordered])
+    is_ordered = image.genesis is not None and image.genesis.format_version >= RANGES_FROM
+    return tuple([Unique(each, tuple([by_stored[name] for name in each.key]), is_ordered) for each in ordered])

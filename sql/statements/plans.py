@@ -24,6 +24,7 @@ from sql.algebra.queries import Columns, plan_over, plan_values
 from sql.algebra.scope import NotPlanned
 from sql.binding.bind import OutputType
 from sql.objects.uniques import Unique
+from sql.statements.keys_seen import Seen
 from sql.system.queries import SystemQuery
 from trees.budget import bounded
 from trees.errors import untold
@@ -95,6 +96,8 @@ class SelectPlan:
     given_types: Mapping[int, SqlType] = field(default_factory=dict)
     """Values of the parameters in ``tree`` and ``lookup``, where its text had values in their places
     (:mod:`sql.statements.skeletons`).  Nobody else gives any then: ``params`` is empty."""
+    keys_seen: tuple[Seen, ...] = ()
+    """Of tables of which it sees rows by some of their keys alone."""
     columns_read: Columns | None = None
     """The columns of the relations that ``tree`` reads, as they are stored; none of constants.  ``None`` of a
     ``catalog`` query, and where something is known as Spark's text alone."""

@@ -95,7 +95,8 @@ class Shortened:
         if nodes is None or self.chained or nodes + sum(group.more for group in self.groups) > budget.NODES_MAX:
             check_whole(tree)
         params = {**plan.params, **{left_out: plan.params[one] for left_out, one in self._types_of.items()}}
-        return replace(plan, tree=tree, lookup=lookup, params=params)
+        # Of the keys that it sees, those of samples are a few.
+        return replace(plan, tree=tree, lookup=lookup, params=params, keys_seen=())
 
     @cached_property
     def _types_of(self) -> dict[int, int]:

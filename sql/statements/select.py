@@ -18,6 +18,7 @@ from sql.binding.recursion import only_of_constants
 from sql.objects.called import Objects
 from sql.objects.given import is_given
 from sql.objects.names import ImageLike, Names
+from sql.statements.keys_seen import Seen, keys_seen
 from sql.statements.plans import SelectPlan
 from sql.statements.put_back import NotAlike
 from sql.statements.samples import check_alike, shortened
@@ -195,6 +196,7 @@ def algebra_bound(bound: Bound, image: ImageLike, names: Names) -> tuple[SelectP
     objects = Objects.of(image)
     tree = inline_views(bound.tree, bound.relations, objects)
     found = algebra = None
+    seen: tuple[Seen, ...] = ()
     draws = bound.volatile is not None and bool(calls_in(tree))
     if draws:
         check_choices(tree)
@@ -206,6 +208,7 @@ def algebra_bound(bound: Bound, image: ImageLike, names: Names) -> tuple[SelectP
         tree, query = planned_as(tree, bound.params, objects)
         if not isinstance(query, Unplanned):
             found, algebra = _lookup_of(query.relation, bound, image, names), query
+            seen = keys_seen(query.relation, bound.params, image)
     plan = SelectPlan(
         kind="constant" if bound.constant else "given" if all(map(is_given, bound.depends_on)) else "peek",
         tree=tree,
@@ -218,6 +221,7 @@ def algebra_bound(bound: Bound, image: ImageLike, names: Names) -> tuple[SelectP
         volatile=bound.volatile is not None,
         literals=bound.literals,
         draws=draws,
+        keys_seen=seen,
         columns_read={} if bound.constant else columns_read(tree, objects),
     )
     return plan, algebra
