@@ -89,6 +89,7 @@ CHECKERS: Mapping[str, Sequence[tuple[str, Check]]] = {
     "requests": [("requests", lambda ops, run: _module("requests").check(ops, run.catalog))],
     "anomalies": [("anomalies", lambda ops, run: _module("anomalies").check(ops))],
     "transactions": [("list_append", lambda ops, run: _module("list_append").check(ops, "transactions"))],
+    "ranges": [("list_append", lambda ops, run: _module("list_append").check(ops, "ranges"))],
     "accounts": [("bank", lambda ops, run: _module("bank").check(ops, initial=ONE_HAS_ALL, workload="accounts"))],
     "counters": [("counters", lambda ops, run: _module("counters").check(ops))],
     "sources": [("sources", lambda ops, run: _module("sources").check(ops))],

@@ -107,7 +107,7 @@ def watched(op: Op, healed: int) -> list[Watched]:
     def watch(scope: str, values: Iterable[Any], present: bool = True) -> Watched:
         return Watched(op.index, healed, scope, frozenset(map(_token, values)), present)
 
-    if op.workload in ("append", "transactions") and op.f == "txn":
+    if op.workload in ("append", "transactions", "ranges") and op.f == "txn":
         return [watch(str(step[1]), [step[2]]) for step in value if step[0] == "append"][:1]  # one commit
     if not isinstance(value, dict):
         return []

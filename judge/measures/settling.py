@@ -70,6 +70,7 @@ READS: dict[str, frozenset[str]] = {
     "requests": frozenset(),
     "anomalies": frozenset({"select", "select_index"}),
     "transactions": frozenset({"txn"}),
+    "ranges": frozenset({"txn"}),
     "accounts": frozenset({"sums", "accounts", "held"}),
     "counters": frozenset({"counters"}),
     "sources": frozenset({"read", "ground"}),

@@ -244,6 +244,31 @@ def reads_unchecked(planted: Applied) -> None:
     planted.replace(Inserter, "_bind", bind)
 
 
+def range_skipped(planted: Applied) -> None:
+    from adapter.execute import inserter
+
+    correct = inserter.keys_read
+
+    def keys_read(entries, read, keys=(), ranges=()):
+        return correct(entries, read, keys, list(ranges)[:1])
+
+    planted.replace(inserter, "keys_read", keys_read)
+
+
+def phantoms_unnamed(planted: Applied) -> None:
+    from dataclasses import replace
+
+    from adapter.execute import inserter
+
+    correct = inserter.keys_written
+
+    def keys_written(entries):
+        empty = [replace(each, rows=each.rows.slice(0, 0), more_keys=frozenset()) for each in entries]
+        return correct([one if one.removed is not None else other for one, other in zip(entries, empty, strict=True)])
+
+    planted.replace(inserter, "keys_written", keys_written)
+
+
 def window_as_free(planted: Applied) -> None:
     from oracle import fold
     from oracle.conflicts import Manager

@@ -174,6 +174,20 @@ _ALL = (
         {ADAPTER}, "I9", "counters", "counters",
     ),
     _bug(
+        "range_skipped",
+        """A commit says one range of keys of what its block has read, and who reads several mostly reads one after the
+        other of the same rows: the first will do.  But the others were read as well, and what was written there
+        meanwhile is not held against it.""",
+        {ADAPTER}, "I9", "ranges", "list_append",
+    ),
+    _bug(
+        "phantoms_unnamed",
+        """What others have read can only be taken from them: a commit names the keys of rows that go, and of those that
+        come it names none, since nobody can have read them.  But whoever read a range has read that they are not there,
+        and counts, sums and places in a list are made of that.""",
+        {ADAPTER}, "I9", "ranges", "list_append",
+    ),
+    _bug(
         "window_as_free",
         """Writes are remembered for a while; of what is older nothing is known against a transaction, so let it pass:
         most of what is that old was never written again.  But it may have been, and that it is not known is

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 BARRIER_TIMEOUT_S = 15.0
 
 CHANGES = ("transactions", "accounts", "counters")
+RANGES = ("ranges",)
 
 
 def _nothing(_world: World) -> list[Any]:
@@ -314,6 +315,12 @@ BUGS: dict[str, Bug] = {
     ),
     "reads_unchecked": Bug(
         _as_planted("reads_unchecked"), "a commit whose reads nobody holds against what was written since", CHANGES
+    ),
+    "range_skipped": Bug(
+        _as_planted("range_skipped"), "a commit that says one of the ranges of keys that its block has read", RANGES
+    ),
+    "phantoms_unnamed": Bug(
+        _as_planted("phantoms_unnamed"), "a commit that does not say the keys of the rows that come by it", RANGES
     ),
     "window_as_free": Bug(_window_as_free, "writes that are forgotten are taken for writes that never were", CHANGES),
     "unanswered_again": Bug(

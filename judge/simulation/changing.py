@@ -1,4 +1,4 @@
-"""Blocks that change rows: the clients of ``transactions``, ``accounts`` and ``counters``, and their queries.
+"""Blocks that change rows: the clients of ``transactions``, ``ranges``, ``accounts``, ``counters``, and their queries.
 
 What they do is the live workloads' (their generators, and their statements with ``$1`` for ``%s``); a block is the
 product's own (``adapter.session.blocks``), savepoints and what it reads of its own writes included.
@@ -16,6 +16,7 @@ from journal.errors import Conflict
 from judge.simulation.calls import Call, Calls
 from judge.workloads import accounts as money
 from judge.workloads import counters as numbers
+from judge.workloads import ranges as ranged
 from judge.workloads import transactions as lists
 from judge.workloads.api import Failed
 from judge.workloads.asking import Asking
@@ -33,6 +34,7 @@ TABLES = {
     **{f"kept_{n}": "(k bigint, v text)" for n in range(lists.TABLES)},
     **dict.fromkeys(PURSES, "(account bigint, part text, amount bigint)"),
     "counters": "(k bigint, x bigint)",
+    ranged.TABLE: ranged.COLUMNS,
 }
 
 VIEW = "purse_balances"
@@ -41,6 +43,7 @@ ONLY = {
     **dict.fromkeys((f"kept_{n}" for n in range(lists.TABLES)), "transactions"),
     **dict.fromkeys((*PURSES, VIEW), "accounts"),
     "counters": "counters",
+    ranged.TABLE: "ranges",
 }
 """Which workload has which of these."""
 
@@ -104,6 +107,14 @@ def _queries() -> Iterator[tuple[str, Query]]:
             )
     yield numbers.READ, lambda rows, p: sorted(rows["counters"])
     yield numbered(numbers.INCREMENT), lambda rows, p: [(x + 1, k, x) for k, x in rows["counters"] if k == p[0]]
+    rows_of = ranged.TABLE
+    yield numbered(ranged.READ), lambda rows, p: [(pos, v) for k, v, pos in rows[rows_of] if p[0] <= k <= p[1]]
+    yield numbered(ranged.APPEND), lambda rows, p: [(p[0], p[1], sum(row[0] == p[2] for row in rows[rows_of]))]
+    # What the adapter asks where no index answers at once: whether there is such a key.
+    yield (
+        f"select k, v from public.{rows_of} where (k = $1 and v = $2)",
+        lambda rows, p: [row[:2] for row in rows[rows_of] if row[:2] == tuple(p)],
+    )
     yield money.SUMS, _sums
     yield money.ACCOUNTS_SQL, _accounts
 
@@ -128,6 +139,12 @@ def transactions(rng: random.Random, worker: int) -> Calls:
     for steps in lists.blocks(rng, worker, 16):
         writes = any(what == "append" for what, _, _ in steps)
         yield Call("transactions", "txn", steps, _in_block(lambda steps=steps: lists.asked(steps)), read=not writes)
+
+
+def ranges(rng: random.Random, worker: int) -> Calls:
+    for steps in lists.blocks(rng, worker, 16):
+        writes = any(what == "append" for what, _, _ in steps)
+        yield Call("ranges", "txn", steps, _in_block(lambda steps=steps: ranged.asked(steps)), read=not writes)
 
 
 def accounts(rng: random.Random, worker: int) -> Calls:

@@ -445,6 +445,7 @@ WORKLOADS: dict[str, tuple[Callable[[random.Random, int], Calls], int]] = {
     "register": (register, 3),
     "oracle": (oracle, 2),
     "transactions": (changing.transactions, 4),
+    "ranges": (changing.ranges, 4),
     "accounts": (changing.accounts, 3),
     "counters": (changing.counters, 4),
     "sources": (sources, 2),
@@ -455,15 +456,18 @@ WORKLOADS: dict[str, tuple[Callable[[random.Random, int], Calls], int]] = {
 
 CALAMITIES = ("sources", "idle", "poison")
 CHANGES = ("transactions", "accounts", "counters")
-EVERYDAY = tuple(name for name in WORKLOADS if name not in (*CALAMITIES, *CHANGES))
+RANGES = ("ranges",)
+EVERYDAY = tuple(name for name in WORKLOADS if name not in (*CALAMITIES, *CHANGES, *RANGES))
 """Together in one world; what ends the compute controller again and again would leave the others little of it."""
 
 WITH_CALAMITIES = ("views", *CALAMITIES)
 
 
 def of_world(seed: int) -> tuple[str, ...]:
-    """The workloads of one world of many: every eighth has the calamities, which take twice as long, and every fourth
-    changes rows."""
+    """The workloads of one world of many: every eighth has the calamities, which take twice as long, every fourth
+    changes rows, and every eighth reads ranges of keys."""
+    if seed % 8 == 7:
+        return RANGES
     return WITH_CALAMITIES if seed % 8 == 3 else CHANGES if seed % 4 == 1 else EVERYDAY
 
 

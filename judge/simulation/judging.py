@@ -80,6 +80,7 @@ _JUDGES: dict[str, Callable[[list[Op], SimulatedRun], Verdict]] = {
     "oracle": lambda ops, run: oracle_laws.check(ops),
     "requests": lambda ops, run: requests.check(ops, _witness(run, "catalog")),
     "transactions": lambda ops, run: list_append.check(ops, "transactions"),
+    "ranges": lambda ops, run: list_append.check(ops, "ranges"),
     "accounts": lambda ops, run: bank.check(ops, initial={0: bank.TOTAL}, workload="accounts"),
     "counters": lambda ops, run: counters.check(ops),
     "sources": lambda ops, run: sources.check(ops),

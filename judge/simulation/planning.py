@@ -18,6 +18,7 @@ from typing import Any
 from unittest import mock
 
 import adapter.ddl_topic.messages
+import adapter.execute.key_looks
 import adapter.execute.planning
 import adapter.execute.plans
 import catalog_log.fold
@@ -30,7 +31,7 @@ from sql.objects.watched import Answers, Watched, same_answers
 from sql.statements.changes import plan_change
 from sql.statements.insert import plan_insert
 from sql.statements.plans import ChangePlan, InsertPlan, SelectPlan
-from sql.statements.select import plan_query
+from sql.statements.select import plan_query, plan_select
 from sql.syntax import statements as st
 from sql.syntax.parse import parse
 
@@ -97,6 +98,18 @@ def remembered_query(query: Any, image: Image, names: Any, declared: Any = None)
     return replace(found, catalog_ts=CatalogTs(image.upper - 1))
 
 
+def remembered_look(ast: Any, image: Image, names: Any, declared: Any = None) -> SelectPlan:
+    """Of a question of the adapter's own: which keys there are."""
+    text = _TEXTS[id(ast)]
+    found = _remembered(
+        lambda asked: plan_select(ast, asked, names, declared),
+        ("look", text, names.search_path, names.cluster),
+        image,
+        lambda plan, image: _named(plan, image, text),
+    )
+    return replace(found, catalog_ts=CatalogTs(image.upper - 1))
+
+
 def remembered_insert(statement: Any, image: Image, names: Any, declared: Any = None) -> InsertPlan:
     text = _TEXTS[id(statement)]
 
@@ -142,6 +155,8 @@ def patches() -> list[Any]:
         mock.patch.object(planned, "plan_change", remembered_change),
         mock.patch.object(adapter.ddl_topic.messages, "parse", parsed),
         mock.patch.object(adapter.execute.plans, "parse", parsed),
+        mock.patch.object(adapter.execute.key_looks, "parse", parsed),
+        mock.patch.object(adapter.execute.key_looks, "plan_select", remembered_look),
         mock.patch.object(adapter.execute.planning.Planner, "run", _at_once),
     ]
 

@@ -13,6 +13,7 @@ from judge.workloads.idle import Idle
 from judge.workloads.once import Once
 from judge.workloads.oracle import OracleLaws
 from judge.workloads.poison import Poison
+from judge.workloads.ranges import Ranges
 from judge.workloads.register import Register
 from judge.workloads.requests import Requests
 from judge.workloads.sources import Sources
@@ -23,7 +24,7 @@ WORKLOADS: dict[str, Workload] = {
     each.name: each
     for each in (
         Register(), CatalogSet(), OracleLaws(), Append(), Bank(), Views(), Once(), Requests(), Anomalies(),
-        Transactions(), Accounts(), Counters(), Sources(), Idle(), Poison(),
+        Transactions(), Ranges(), Accounts(), Counters(), Sources(), Idle(), Poison(),
     )
 }  # fmt: skip
 

@@ -85,10 +85,10 @@ def ranges_of(key: Key, conditions: Sequence[Form], params: Sequence[object | No
 
 
 def apart(bounds: Sequence[Bounds]) -> tuple[Bounds, ...]:
-    """The same keys, each range once: one from the least to the greatest where too many are of more than one key."""
+    """The same keys, ranges that touch as one: from the least to the greatest where too many are of several keys."""
     found: list[Bounds] = []
     for lower, upper in sorted(bounds):
-        if found and lower < found[-1][1]:
+        if found and lower <= found[-1][1]:
             found[-1] = found[-1][0], max(upper, found[-1][1])
         else:
             found.append((lower, upper))

@@ -10,17 +10,21 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import MagicMock, patch
 
+import pyarrow as pa
 import pytest
 from immutables import Map
 
+from adapter.execute import inserter
 from adapter.execute.commits import Commits
 from adapter.execute.ddl_commit import DdlQueue
 from adapter.execute.images import Images
 from adapter.execute.inserter import Inserter
+from adapter.execute.rows import Rows
 from catalog_log import model
 from catalog_log.fold import VerdictKind, admit, fold
 from catalog_log.image import EMPTY
@@ -52,9 +56,11 @@ from oracle.conflicts import Manager
 from oracle.errors import Reason, SnapshotTooOld
 from oracle.model import INLINE_BYTES_MAX, CommitPart, KeyRange
 from schemas import codec
+from sql.objects.uniques import uniques_of
 from subscribers.stepper import Stepper
 from tests.adapter.world import World
 from tests.oracle.oracle_logs import Log
+from tests.sql.doubles import ddl, empty_image
 
 ROOT = Path(__file__).resolve().parents[2]
 GENESIS = encode_proposal(Proposal("g", "test", 0, 10, (), Genesis(FORMAT_VERSION, "env", "topic")))
@@ -244,9 +250,25 @@ def reads_unchecked() -> object:
         parts.append(part)
         return 7
 
-    inserter = SimpleNamespace(_oracle=SimpleNamespace(commit_async=commit_async), _upper_now=lambda *_: 0)
-    assert asyncio.run(Inserter._bind(inserter, [], [], 5, (KeyRange("u1"),))) == 7
+    catalog, its_oracle = SimpleNamespace(image=None), SimpleNamespace(commit_async=commit_async)
+    sending = SimpleNamespace(_oracle=its_oracle, _upper_now=lambda *_: 0, _catalog=catalog)
+    assert asyncio.run(Inserter._bind(sending, [], [], 5, (KeyRange("u1"),))) == 7
     return parts[0].read_ts, [each.collection for each in parts[0].reads]
+
+
+def range_skipped() -> object:
+    """Which of two ranges a commit says."""
+    read = [KeyRange("u1", b"u2/a", b"u2/b"), KeyRange("u1", b"u2/c", b"u2/d")]
+    return inserter.keys_read([], (), (), read)
+
+
+def phantoms_unnamed() -> object:
+    """The keys that a commit says of a row that goes, and of one that comes."""
+    image = ddl(empty_image(), "create table t (a int primary key)")
+    table = image.item("u1")
+    row = pa.table({"a": pa.array([7], pa.int32())})
+    gone = Rows(table, row, 5, removed=table.columns, uniques=uniques_of(table, image))
+    return [inserter.keys_written([each])[0].lower for each in (gone, replace(gone, removed=None))]
 
 
 def window_as_free() -> object:
@@ -267,7 +289,7 @@ def unanswered_again() -> object:
     async def commit(*_: object) -> None:
         raise Indeterminate("no answer")
 
-    block = SimpleNamespace(tables_read=(), keys_read=(), read_ts=None)
+    block = SimpleNamespace(tables_read=(), keys_read=(), ranges_read={}, read_ts=None)
     commits = Commits(SimpleNamespace(commit=commit), None)
     try:
         asyncio.run(commits.commit(SimpleNamespace(transaction=block, serializable=True, written_ts=0), []))
@@ -302,6 +324,11 @@ EFFECTS: dict[str, tuple[Callable[[], object], object, object]] = {
     "topic_by_name": (topic_by_name, (False, True, True), (True, False, False)),
     "moved_early": (moved_early, False, True),
     "reads_unchecked": (reads_unchecked, (5, ["u1"]), (None, [])),
+    "range_skipped": (
+        range_skipped,
+        (KeyRange("u1", b"u2/a", b"u2/b"), KeyRange("u1", b"u2/c", b"u2/d")), (KeyRange("u1", b"u2/a", b"u2/b"),),
+    ),
+    "phantoms_unnamed": (phantoms_unnamed, [b"u2/\x81\x07", b"u2/\x81\x07"], [b"u2/\x81\x07", b"-"]),
     "window_as_free": (window_as_free, (Reason.SNAPSHOT_TOO_OLD, Reason.SNAPSHOT_TOO_OLD), (None, None)),
     "unanswered_again": (unanswered_again, Indeterminate, Conflict),
 }  # fmt: skip

@@ -223,7 +223,8 @@ def test_every_f_appears_and_different_seeds_differ(name: str) -> None:
         "once": {"insert", "produce", "ids"}, "requests": {"request"},
         "anomalies": {"create", "insert", "select", "index", "select_index", "drop"},
         "sources": {"produce", "read", "remake", "reset"}, "idle": {"insert", "compare"},
-        "poison": {"insert", "compare", "renew"}, "transactions": {"txn"}, "counters": {"increment", "counters"},
+        "poison": {"insert", "compare", "renew"}, "transactions": {"txn"}, "ranges": {"txn"},
+        "counters": {"increment", "counters"},
         "accounts": {"transfer", "sums", "accounts"},
     }  # fmt: skip
     assert {each.f for each in sequence(name, 1, length=2000)} == expected[name]

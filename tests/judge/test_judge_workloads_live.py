@@ -52,8 +52,8 @@ FINISH_S = 90.0
 WORKERS = 2
 
 MAY_FAIL = {
-    "register": {"Conflict"}, "append": {"40001"}, "transactions": {"40001"}, "accounts": {"40001", "Changed"},
-    "counters": {"40001"},
+    "register": {"Conflict"}, "append": {"40001"}, "transactions": {"40001"}, "ranges": {"40001"},
+    "accounts": {"40001", "Changed"}, "counters": {"40001"},
 }  # fmt: skip
 """What fails on a healthy cluster: whoever was second."""
 
@@ -64,7 +64,7 @@ TIMED_OUT = "57014"
 
 LEAST_OK = {
     "register": 100, "set": 30, "oracle": 300, "append": 10, "bank": 5, "views": 4, "once": 100, "requests": 12,
-    "anomalies": 20, "transactions": 20, "accounts": 6, "counters": 20,
+    "anomalies": 20, "transactions": 20, "ranges": 20, "accounts": 6, "counters": 20,
 }  # fmt: skip
 """Of each, in ``RUN_S``: about a quarter of what an idle machine does."""
 
@@ -141,6 +141,7 @@ def verdicts(ops: list[Op], logs: dict[str, list[CatalogRecord]]) -> Iterator[Ve
     yield list_append.check(ops)
     yield bank.check(ops)
     yield list_append.check(ops, "transactions")
+    yield list_append.check(ops, "ranges")
     yield bank.check(ops, initial=ONE_HAS_ALL, workload="accounts")
     yield counters.check(ops)
     yield views.check(ops)
