@@ -98,3 +98,49 @@ def test_merges_by_key_meet_only_where_their_keys_do(stack: Stack) -> None:
         assert two.execute("select * from k_m order by id").fetchall() == [*expected, (99, counted)]
         assert counted >= KEYS // 2
         one.execute("drop table k_m")
+
+
+def test_ranges_meet_only_where_they_overlap(stack: Stack) -> None:
+    """Blocks and statements of two adapters: what was read by ranges of a key, and rows that come into them."""
+    with connected(stack, 0) as one, connected(stack, 1) as two:
+        one.execute("create table k_r (g int, id int, n int, primary key (g, id))")
+        one.execute("insert into k_r select x % 6, x, 0 from generate_series(0, 59) x")
+        one.execute("create table k_s (n bigint)")
+
+        def block(condition: str, between: str) -> bool:
+            """Whether a block that has counted the rows of ``condition`` is committed where ``between`` happens."""
+            one.execute("begin isolation level serializable")
+            one.execute(f"insert into k_s select count(*) from k_r where {condition}".encode())
+            two.execute(between.encode())
+            try:
+                one.execute("commit")
+            except psycopg.errors.SerializationFailure:
+                return False
+            return True
+
+        assert block("g = 1 and id < 30", "insert into k_r values (1, 30, 0)")
+        assert block("g in (1, 3)", "update k_r set n = n + 1 where g = 2")
+        assert not block("g = 1 and id < 30", "insert into k_r values (1, 29, 0)"), "a row that was not there"
+        assert not block("g between 1 and 3", "update k_r set g = 2 where g = 5 and id = 5"), "one that moves into it"
+        assert not block("g < 2 or g > 4", "delete from k_r where g = 1 and id >= 29")
+        assert two.execute("select n from k_s order by n").fetchall() == [(5,), (20,)]
+
+        def client(number: int) -> int:
+            """Each in a range of its own, never refused; and in one that meets others', made anew."""
+            refused = 0
+            with connected(stack, number) as session:
+                for _ in range(KEYS // 2):
+                    session.execute("update k_r set n = n + 1 where g between %s and %s", (10 + number, 10 + number))
+                    try:
+                        session.execute("update k_r set n = n + 1 where g between %s and 99", (10 + number,))
+                    except psycopg.errors.SerializationFailure:
+                        refused += 1  # 16 times somebody was first
+            return refused
+
+        one.execute("insert into k_r select 10 + x, 0, 0 from generate_series(0, 5) x")
+        with ThreadPoolExecutor(SESSIONS) as pool:
+            refused = list(pool.map(client, range(SESSIONS)))
+        counted = dict(two.execute("select g - 10, n from k_r where g >= 10").fetchall())
+        each = KEYS // 2
+        assert counted == {n: each + sum(each - refused[m] for m in range(n + 1)) for n in range(SESSIONS)}, refused
+        one.execute("drop table k_r, k_s")
