@@ -1,5 +1,7 @@
 """A row's key as bytes: equal exactly where the values are, and the same in every process and release.  Pure.
 
+In catalogs of format 12 and before; from format 13 on commits name keys by :mod:`collection.ordered_keys`.
+
 What commits say of keys (:class:`oracle.model.KeyRange`) is compared by everybody's fold with what others said, perhaps
 by other code: so this is a format, and changes with the catalog's.  A key is its constraint's id and a digest of its
 values: of a bounded length whatever they are, and no two different ones are ever taken for one (a collision of 128 bits

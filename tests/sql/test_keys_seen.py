@@ -140,6 +140,23 @@ def test_parameters_have_their_values() -> None:
     assert seen(text, 3, 1, None) == {}
 
 
+def test_columns_are_known_by_what_they_are_stored_as() -> None:
+    renamed = ddl(image(), "alter table t rename column a to was")
+    added = ddl(ddl(renamed, "alter table t add column a int"), "alter table t drop column c")
+    assert seen("delete from t where was < 3", made=added) == {"t": "begin..8103"}
+    assert seen("delete from t where a < 3", made=added) == {"t": "all"}
+
+
+@pytest.mark.parametrize("kind", ["int2", "numeric(6,2)", "text", "varchar(9)", "bytea", "date", "timestamp",
+                                  "timestamptz", "uuid", "bool"])  # fmt: skip
+def test_ranges_are_told_of_keys_of_each_type(kind: str) -> None:
+    made = ddl(empty_image(), f"create table t (k {kind} primary key, n int)")
+    value = written(kind, value_of(kind, random.Random(3)))
+    for condition, count in ((f"k >= {value}", 1), (f"k = {value}", 1), (f"{value} > k", 1)):
+        found = seen_by(made, queries_of(f"delete from t where {condition}", made), (), made)
+        assert not found.tables and len(found.ranges) == count, condition
+
+
 def test_there_is_a_bound_of_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
     many = " or ".join(f"a between {10 * n} and {10 * n + 1}" for n in range(RANGES_MAX + 1))
     assert seen(f"delete from t where {many}") == {"t": "80..820282"}, "from the least to the greatest"
