@@ -92,6 +92,12 @@ CHECKERS: Mapping[str, Sequence[tuple[str, Check]]] = {
     "ranges": [("list_append", lambda ops, run: _module("list_append").check(ops, "ranges"))],
     "accounts": [("bank", lambda ops, run: _module("bank").check(ops, initial=ONE_HAS_ALL, workload="accounts"))],
     "counters": [("counters", lambda ops, run: _module("counters").check(ops))],
+    "keys": [("keys", lambda ops, run: _module("keys").check(ops))],
+    "upserts": [
+        ("counters", lambda ops, run: _module("counters").check(ops, "upserts")),
+        ("claims", lambda ops, run: _module("claims").check(ops)),
+    ],
+    "draws": [("draws", lambda ops, run: _module("draws").check(ops))],
     "sources": [("sources", lambda ops, run: _module("sources").check(ops))],
     "idle": [("idle", lambda ops, run: _module("idle").check(ops))],
     "poison": [("poison", lambda ops, run: _module("poison").check(ops, faults=run.run.faults))],

@@ -73,6 +73,9 @@ READS: dict[str, frozenset[str]] = {
     "ranges": frozenset({"txn"}),
     "accounts": frozenset({"sums", "accounts", "held"}),
     "counters": frozenset({"counters"}),
+    "keys": frozenset({"window"}),
+    "upserts": frozenset({"counters", "claims"}),
+    "draws": frozenset({"drawn"}),
     "sources": frozenset({"read", "ground"}),
     "idle": frozenset({"compare", "row"}),
     "poison": frozenset({"compare", "row"}),
@@ -81,7 +84,7 @@ READS: dict[str, frozenset[str]] = {
 
 _ONLY_READ = frozenset({"read", "names", "image", "read_ts", "positions", "sums", "accounts", "compare", "ids", "all",
                         "select", "select_index", "moved", "row", "seen", "ground", "held", "counters",
-                        "everything"})  # fmt: skip
+                        "everything", "window", "claims", "drawn", "nextval"})  # fmt: skip
 
 
 def _is_read(op: Op) -> bool:

@@ -311,6 +311,31 @@ def unanswered_again(planted: Applied) -> None:
     planted.replace(Commits, "commit", commit)
 
 
+def keys_looked_up(planted: Applied) -> None:
+    from adapter.execute import uniques
+
+    planted.replace(uniques, "hanging_on", lambda entries, keys, as_of: list(entries))
+
+
+def upsert_unhinged(planted: Applied) -> None:
+    from adapter.execute import conflicting
+
+    planted.replace(conflicting, "hanging_on", lambda entries, keys, as_of: list(entries))
+
+
+def reserve_given_back(planted: Applied) -> None:
+    from dataclasses import replace
+
+    from adapter.execute.sequences import _Held
+
+    def without(self: _Held, at):
+        if not self.runs or self.last is None or at.set != self.set:
+            return None
+        return replace(at, last=self.last)  # wherever the sequence is by now
+
+    planted.replace(_Held, "without", without)
+
+
 def unknown_version_skipped(planted: Applied) -> None:
     from catalog_log.records import FORMAT_VERSION, SCHEMA_VERSION_MAX
     from schemas import codec

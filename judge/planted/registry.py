@@ -49,6 +49,8 @@ class Planted:
     """How many it takes."""
     broker_settings: Mapping[str, str] = field(default_factory=dict)
     """What every broker's properties need besides."""
+    simulated: bool = True
+    """Whether the simulation has it too; its clients write tables without keys, and draw from no sequence."""
 
     def apply(self) -> Applied:
         """Plant it in this process; undo with what is returned, or use that as a context manager."""
@@ -200,6 +202,25 @@ _ALL = (
         comes of that, as after a conflict.  But it was not lost, it was late: then the statement has happened twice, or
         somebody is told that what happened did not.""",
         {ADAPTER}, "I2", "counters", "counters", "election",
+    ),
+    _bug(
+        "keys_looked_up",
+        """The index was asked a moment ago and nobody has the key, so commit the row: an index that is kept is never
+        far behind.  But another session was told the same in that moment: both commit, and the key has two rows.""",
+        {ADAPTER}, "I8a", "keys", "keys", simulated=False,
+    ),
+    _bug(
+        "upsert_unhinged",
+        """A row that ON CONFLICT updates has its key before and after, so there is no key that must stay free, and the
+        commit hangs on nothing.  But the row may be another one by now: two sessions take away the same row, and what
+        one of them made of it is gone.""",
+        {ADAPTER}, "I8a", "upserts", "counters", simulated=False,
+    ),
+    _bug(
+        "reserve_given_back",
+        """An adapter that is stopped knows the last value that it gave, so put the sequence back there and leave no
+        gap.  But another adapter took its reserve behind ours meanwhile: its values are given a second time.""",
+        {ADAPTER}, "I8a", "draws", "draws", "restart", simulated=False,
     ),
 )  # fmt: skip
 

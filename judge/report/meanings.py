@@ -48,6 +48,12 @@ _MEANINGS = {
     "answers-differ": "One request was answered in two ways that cannot both be true.",
     "table-missing": "After an acknowledged CREATE somebody was told that the table does not exist.",
     "missing-row": "A read lacks a row that had been acknowledged before it began.",
+    "two-rows": "Two rows had one key of a PRIMARY KEY or UNIQUE at once.",
+    "taken-twice": "Two statements each took away the same row.",
+    "refused-for-nobody": "A key was refused as a duplicate when no row can have had it.",
+    "two-winners": "Of one key that can be claimed once, more than one claim has won.",
+    "lost-to-nobody": "A claim lost though nobody else can have claimed that key by then.",
+    "given-twice": "One value of a sequence was given twice.",
     "index-missing": "An index is in the catalog and its controller does not know it.",
 }
 

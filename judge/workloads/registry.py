@@ -9,7 +9,9 @@ from judge.workloads.append import Append
 from judge.workloads.bank import Bank
 from judge.workloads.catalog_set import CatalogSet
 from judge.workloads.counters import Counters
+from judge.workloads.draws import Draws
 from judge.workloads.idle import Idle
+from judge.workloads.keys import Keys
 from judge.workloads.once import Once
 from judge.workloads.oracle import OracleLaws
 from judge.workloads.poison import Poison
@@ -18,13 +20,14 @@ from judge.workloads.register import Register
 from judge.workloads.requests import Requests
 from judge.workloads.sources import Sources
 from judge.workloads.transactions import Transactions
+from judge.workloads.upserts import Upserts
 from judge.workloads.views import Views
 
 WORKLOADS: dict[str, Workload] = {
     each.name: each
     for each in (
         Register(), CatalogSet(), OracleLaws(), Append(), Bank(), Views(), Once(), Requests(), Anomalies(),
-        Transactions(), Ranges(), Accounts(), Counters(), Sources(), Idle(), Poison(),
+        Transactions(), Ranges(), Accounts(), Counters(), Keys(), Upserts(), Draws(), Sources(), Idle(), Poison(),
     )
 }  # fmt: skip
 

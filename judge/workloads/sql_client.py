@@ -105,6 +105,8 @@ class Sql:
         self._left = False
         """The last statement gave its connection up: the next one goes to the next adapter."""
         self._connection: psycopg.Connection | None = None
+        self.sessions = 0
+        """Connections that were made: of two statements with the same number one session asked both."""
 
     @property
     def node(self) -> str:
@@ -191,6 +193,7 @@ class Sql:
         self.move_on()
         try:
             self._connection = connect(self._world.dsns[self._at], self._name)
+            self.sessions += 1
         except psycopg.Error as error:
             self._leave()
             threading.Event().wait(REFUSED_PAUSE_S)

@@ -225,7 +225,8 @@ def test_every_f_appears_and_different_seeds_differ(name: str) -> None:
         "sources": {"produce", "read", "remake", "reset"}, "idle": {"insert", "compare"},
         "poison": {"insert", "compare", "renew"}, "transactions": {"txn"}, "ranges": {"txn"},
         "counters": {"increment", "counters"},
-        "accounts": {"transfer", "sums", "accounts"},
+        "accounts": {"transfer", "sums", "accounts"}, "keys": {"insert", "delete", "move", "window"},
+        "upserts": {"increment", "claim", "counters", "claims"}, "draws": {"nextval", "insert", "drawn"},
     }  # fmt: skip
     assert {each.f for each in sequence(name, 1, length=2000)} == expected[name]
     assert sequence(name, 1) != sequence(name, 2)

@@ -20,7 +20,10 @@ from judge.checkers import (
     anomalies,
     bank,
     catalog_set,
+    claims,
     counters,
+    draws,
+    keys,
     list_append,
     once,
     oracle_laws,
@@ -53,11 +56,12 @@ WORKERS = 2
 
 MAY_FAIL = {
     "register": {"Conflict"}, "append": {"40001"}, "transactions": {"40001"}, "ranges": {"40001"},
-    "accounts": {"40001", "Changed"}, "counters": {"40001"},
+    "accounts": {"40001", "Changed"}, "counters": {"40001"}, "keys": {"23505", "40001"}, "upserts": {"40001"},
 }  # fmt: skip
 """What fails on a healthy cluster: whoever was second."""
 
-READS = {"names", "image", "sums", "accounts", "compare", "ids", "positions", "txn", "select", "select_index"}
+READS = {"names", "image", "sums", "accounts", "compare", "ids", "positions", "txn", "select", "select_index",
+         "counters", "window", "claims", "drawn"}  # fmt: skip
 
 TIMED_OUT = "57014"
 """Of a read that Spark answers: a machine that does other things too may need longer than a client waits."""
@@ -65,6 +69,7 @@ TIMED_OUT = "57014"
 LEAST_OK = {
     "register": 100, "set": 30, "oracle": 300, "append": 10, "bank": 5, "views": 4, "once": 100, "requests": 12,
     "anomalies": 20, "transactions": 20, "ranges": 20, "accounts": 6, "counters": 20,
+    "keys": 20, "upserts": 20, "draws": 20,
 }  # fmt: skip
 """Of each, in ``RUN_S``: about a quarter of what an idle machine does."""
 
@@ -144,6 +149,10 @@ def verdicts(ops: list[Op], logs: dict[str, list[CatalogRecord]]) -> Iterator[Ve
     yield list_append.check(ops, "ranges")
     yield bank.check(ops, initial=ONE_HAS_ALL, workload="accounts")
     yield counters.check(ops)
+    yield keys.check(ops)
+    yield counters.check(ops, "upserts")
+    yield claims.check(ops)
+    yield draws.check(ops)
     yield views.check(ops)
     yield once.check(ops)
     yield requests.check(ops, logs["catalog"])
