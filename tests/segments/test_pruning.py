@@ -387,9 +387,17 @@ TRIES_MAX = 10
 """Some mistakes show in one of a thousand stories: each try of two thousand finds them nine times of ten."""
 
 
-def _found(kind: str):
+SOON: dict[str, int] = {
+    "NaN counts for nothing": 4, "equal floats are equal numerics": 4, "what is equal is not less": 4,
+    "digits too many are left out": 5, "blanks at the end count in a char": 3,
+}  # fmt: skip
+"""Of which seed the stories show a mistake within 250, where the first one's do not.  Where they do not any more the
+others are tried as before."""
+
+
+def _found(kind: str, first_seed: int):
     """A story in which a file is passed over that holds what is asked for."""
-    for seed in range(TRIES_MAX):
+    for seed in (first_seed, *(each for each in range(TRIES_MAX) if each != first_seed)):
         with suppress(NoSuchExample):
             return find(stories((kind,)), lambda story: passed_over(story) is not None, random=random.Random(seed),
                         settings=settings(max_examples=2_000, deadline=None, phases=[Phase.generate], database=None,
@@ -406,7 +414,7 @@ def test_wrong_variants_are_found(name: str, monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setattr(place, attribute, wrong)
     statistics.form_of.cache_clear()
     try:
-        story = _found(kind)
+        story = _found(kind, SOON.get(name, 0))
     finally:
         monkeypatch.undo()
         statistics.form_of.cache_clear()
