@@ -34,7 +34,20 @@ def _walk(
 
 
 def _find_all(self: Expression, *kinds: type[Expression], bfs: bool = True) -> Iterator[Expression]:
-    return (node for node in _walk(self, bfs) if isinstance(node, kinds))
+    return _found_level_by_level(self, kinds) if bfs else (node for node in self.dfs() if isinstance(node, kinds))
+
+
+def _found_level_by_level(self: Expression, kinds: tuple[type[Expression], ...]) -> Iterator[Expression]:
+    """As through the walk, without going back and forth for each node that nobody asked for."""
+    queue = [self]
+    for node in queue:
+        if isinstance(node, kinds):
+            yield node
+        for value in node.args.values():
+            if type(value) is list:
+                queue += [each for each in value if isinstance(each, Expression)]
+            elif isinstance(value, Expression):
+                queue.append(value)
 
 
 Expression.bfs = _level_by_level
