@@ -16,7 +16,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -27,6 +27,7 @@ from typing import Any
 from embedded.layout import ROOT
 from journal.errors import InvalidUsage
 from journal.names import TopicNames
+from judge.history import Fault
 from judge.live import observer, worker
 from judge.live.cluster import (
     HEAL_TIMEOUT_S,
@@ -54,7 +55,7 @@ FINISH_TIMEOUT_S = worker.STUCK_S + worker.FINAL_TRIES * (OP_TIMEOUT_S + worker.
 """Ending what is being done, and every last read at its slowest."""
 
 LONGER_MAX = 2.0
-"""A run that has not done its operations may go on for this many times its duration."""
+"""A run that has not done its operations may go on for this many times its duration, unless told otherwise."""
 
 TICK_S = 0.25
 
@@ -69,7 +70,7 @@ class RunConfig:
     duration_s: float
     pace: Pace
     operations: int = 0
-    """At least so many; the run goes on for at most ``LONGER_MAX`` times ``duration_s`` to get there."""
+    """At least so many; the run goes on for at most ``longer_max`` times ``duration_s`` to get there."""
     seed: int = 0
     workloads: tuple[str, ...] = ()
     """None: all there are."""
@@ -88,19 +89,33 @@ class RunConfig:
     registry: str = worker.REGISTRY
     leader_losses: int = 0
     """At least so many faults that take a leader away, within the same time: of fewer no p95 is told."""
+    hurt: tuple[str, ...] = ()
+    """Kinds of processes: each is hurt at least once, and has healed, within the same time."""
+    longer_max: float = LONGER_MAX
+    """Times ``duration_s`` that the run may take to get to all of this."""
     partitions: int = 1
     """Of each collection's topic."""
+
+    @property
+    def longest_s(self) -> float:
+        return self.duration_s * self.longer_max
 
     def described(self) -> dict[str, Any]:
         return {name: value for name, value in asdict(self).items() if name not in ("out", "registry")}
 
 
-def enough(config: RunConfig, seconds: float, operations: int, leader_losses: int) -> bool:
-    """Whether a run that has gone on for so long, with so many completed, may stop."""
-    if seconds >= config.duration_s * LONGER_MAX:
+def kind_of(target: str) -> str:
+    """The kind of process that a fault's target is: ``adapter`` of ``adapter-2``."""
+    return target.split("-")[0]
+
+
+def enough(config: RunConfig, seconds: float, operations: int, faults: Sequence[Fault]) -> bool:
+    """Whether a run that has gone on for so long, with so many completed and ``faults`` done, may stop."""
+    if seconds >= config.longest_s:
         return True
-    short = operations < config.operations or leader_losses < config.leader_losses
-    return seconds >= config.duration_s - config.settle_s and not short
+    short = operations < config.operations or sum(map(takes_leader, faults)) < config.leader_losses
+    unhurt = set(config.hurt) - {kind_of(fault.target) for fault in faults}
+    return seconds >= config.duration_s - config.settle_s and not short and not unhurt
 
 
 @dataclass
@@ -274,7 +289,8 @@ class _Run:
         kinds = chosen_faults(config, cluster)
         rng = random.Random(f"{config.seed}/nemesis")
         # Enough steps for the longest the run may go on.
-        longest_s = config.duration_s * (LONGER_MAX if config.operations or config.leader_losses else 1.0)
+        goes_on = config.operations or config.leader_losses or config.hurt
+        longest_s = config.longest_s if goes_on else config.duration_s
         steps = plan(rng, targets_by_kind(kinds), {kind.name: kind.hold_s for kind in kinds}, longest_s, config.pace,
                      evenly(times_max(kinds), config.duration_s))  # fmt: skip
         self.about["planned"] = [step._asdict() for step in steps]
@@ -330,14 +346,13 @@ class _Run:
         nemesis = self.hurt(cluster)
 
         self.phase("running")
-        longest_s = config.duration_s * LONGER_MAX
 
         def over(seconds: float) -> bool:
             self.status.left_s = max(0.0, config.duration_s - seconds)
-            return enough(config, seconds, self.status.completed, sum(map(takes_leader, list(nemesis.faults))))
+            return enough(config, seconds, self.status.completed, list(nemesis.faults))
 
         try:
-            self.attend(workers, over, longest_s + 60)
+            self.attend(workers, over, config.longest_s + 60)
             nemesis.stop()
             self.phase("healing")
             self.attend(workers, lambda _s: not nemesis.busy, 2 * HEAL_TIMEOUT_S)

@@ -337,10 +337,20 @@ def test_half_an_hour_of_everything_goes_on_until_its_limits_can_be_told(tmp_pat
     for fewer in (["--quick"], ["--fault", "kill"], ["--minutes", "3"]):
         assert options(*fewer)[0].leader_losses == 0
     over = 1800.0 - config.settle_s
-    assert enough(config, over, 200_000, 20)
-    assert not enough(config, over - 1, 200_000, 20)
-    assert not enough(config, over, 199_999, 20) and not enough(config, over, 200_000, 19)
-    assert enough(config, 3600, 0, 0), "a run that never gets there ends"
+    losses = [Fault(0, 1, "kill", "broker-1", "the leader of all") for _ in range(20)]
+    assert enough(config, over, 200_000, losses)
+    assert not enough(config, over - 1, 200_000, losses)
+    assert not enough(config, over, 199_999, losses) and not enough(config, over, 200_000, losses[1:])
+    assert enough(config, 3600, 0, []), "a run that never gets there ends"
+
+
+def test_a_run_goes_on_until_each_kind_of_process_was_hurt(tmp_path: Path) -> None:
+    config = RunConfig(tmp_path, 2, 40.0, Pace(), hurt=("adapter", "compute"), settle_s=6.0, longer_max=4.0)
+    adapter, compute = (Fault(0, 1, "pause", target) for target in ("adapter-2", "compute"))
+    assert enough(config, 34.0, 0, [adapter, compute])
+    assert not enough(config, 33.0, 0, [adapter, compute])
+    assert not enough(config, 159.0, 0, [adapter, adapter])
+    assert enough(config, 160.0, 0, []), "a run that never gets there ends"
 
 
 def test_progress_says_rate_outcomes_fault_and_time_left() -> None:
