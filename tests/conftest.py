@@ -72,6 +72,17 @@ def spark_archive() -> None:
 
 
 @pytest.fixture(scope="session")
+def spark(spark_archive, tmp_path_factory: pytest.TempPathFactory) -> Iterator:
+    """One Spark for the whole session, as a compute controller starts it.  Never stop it; there can be but one in a
+    process, and names in it (views, functions) are everybody's: make yours before you ask by them."""
+    from controllers.compute.session import MASTER, scratch_directory, start_session
+
+    session = start_session(MASTER, scratch_directory(tmp_path_factory.mktemp("spark")))
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
 def jars() -> Path:
     """The broker's jars, fetched at the first use in this checkout."""
     return ensure_jars(ROOT / ".tidemark" / "jars", print)

@@ -1,4 +1,4 @@
-"""One Spark session for all tests here, and a cluster of relations and views without a log."""
+"""A cluster of relations and views without a log."""
 
 from __future__ import annotations
 
@@ -16,15 +16,6 @@ from controllers.arrangements.tuples import schema_of, to_rows, to_table
 from controllers.compute.operators.lowered import Lowered
 from sql.views.kept_views import TEXT_ALONE
 from tests.compute.spoken import plan_of, plan_of_tree, planned_query
-
-
-@pytest.fixture(scope="session")
-def spark(spark_archive, tmp_path_factory) -> Iterator:
-    from controllers.compute.session import MASTER, scratch_directory, start_session
-
-    session = start_session(MASTER, scratch_directory(tmp_path_factory.mktemp("spark")))
-    yield session
-    session.stop()
 
 
 @pytest.fixture(autouse=True, scope="package")

@@ -26,13 +26,9 @@ needs_postgres = pytest.mark.skipif(missing() is not None, reason=str(missing())
 
 
 @pytest.fixture(scope="module")
-def spark(spark_archive, tmp_path_factory):
-    from controllers.compute.session import scratch_directory, start_session
-
-    session = start_session("local[2]", scratch_directory(tmp_path_factory.mktemp("spark")))
-    fill_spark(session)
-    yield session
-    session.stop()
+def spark(spark):
+    fill_spark(spark)
+    return spark
 
 
 def only_known(found: dict[str, str], asked: list[str], engine: str) -> None:

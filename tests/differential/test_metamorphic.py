@@ -64,15 +64,6 @@ def peer():
         yield connection
 
 
-@pytest.fixture(scope="module")
-def spark(spark_archive, tmp_path_factory):
-    from controllers.compute.session import scratch_directory, start_session
-
-    session = start_session("local[2]", scratch_directory(tmp_path_factory.mktemp("spark")))
-    yield session
-    session.stop()
-
-
 def indexes_of(draw: random.Random, of: World) -> list[tuple[str, tuple[str, ...]]]:
     """Each column that can be indexed by itself, and two together."""
     found = []

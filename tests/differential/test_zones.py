@@ -301,14 +301,8 @@ def test_constants_are_computed_by_the_zone(peer, zone):
 @needs_postgres
 @pytest.mark.long
 @pytest.mark.spark
-def test_tables_are_computed_by_the_zone(peer, spark_archive, tmp_path_factory):
-    from controllers.compute.session import scratch_directory, start_session
-
-    spark = start_session("local[2]", scratch_directory(tmp_path_factory.mktemp("spark")))
-    try:
-        found = [each for zone in ZONES for each in _differing(peer, zone, spark)]
-    finally:
-        spark.stop()
+def test_tables_are_computed_by_the_zone(peer, spark):
+    found = [each for zone in ZONES for each in _differing(peer, zone, spark)]
     assert not found, "\n".join(found)
 
 

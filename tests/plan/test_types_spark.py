@@ -33,17 +33,13 @@ REFUSED_MAX = 5
 
 
 @pytest.fixture(scope="module")
-def spark(spark_archive, tmp_path_factory):
-    from controllers.compute.session import scratch_directory, start_session
-
-    session = start_session("local[2]", scratch_directory(tmp_path_factory.mktemp("spark")))
+def spark(spark):
     for item in catalog().objects():
         if item.name in TABLES:
             kinds = {column.stored_as: spark_type(parse_type(column.type)) for column in item.columns}
             nothing = ", ".join(f"CAST(NULL AS {kind}) AS `{name}`" for name, kind in kinds.items())
-            session.sql(f"SELECT {nothing}").createOrReplaceTempView(item.id)
-    yield session
-    session.stop()
+            spark.sql(f"SELECT {nothing}").createOrReplaceTempView(item.id)
+    return spark
 
 
 def of_spark(kind) -> Type:

@@ -36,10 +36,7 @@ SAMPLES = {
 
 
 @pytest.fixture(scope="module")
-def spark(spark_archive, tmp_path_factory):
-    from controllers.compute.session import scratch_directory, start_session
-
-    session = start_session("local[2]", scratch_directory(tmp_path_factory.mktemp("spark")))
+def spark(spark):
     for item in rich_shop().objects():
         if isinstance(item, Index) or isinstance(item, View):
             continue
@@ -47,9 +44,8 @@ def spark(spark_archive, tmp_path_factory):
         rows = [[SAMPLES[t.name], None] for t in types]
         table = pa.table([pa.array(r, arrow_type(t)) for r, t in zip(rows, types, strict=True)],
                          names=[c.name for c in item.columns])  # fmt: skip
-        session.createDataFrame(table).createOrReplaceTempView(item.id)
-    yield session
-    session.stop()
+        spark.createDataFrame(table).createOrReplaceTempView(item.id)
+    return spark
 
 
 def queries() -> list[str]:
