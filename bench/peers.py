@@ -112,6 +112,14 @@ def _await_server(process: subprocess.Popen, port: int) -> None:
     raise Absent(f"postgres did not serve within {START_S} s")
 
 
+def pgbench_program() -> str:
+    """Raises ``Absent``."""
+    program = shutil.which("pgbench")
+    if program is None:
+        raise Absent("pgbench is not installed")
+    return program
+
+
 def pgbench(
     server: Server,
     script: str,
@@ -127,9 +135,7 @@ def pgbench(
     ``settings`` are options of the connections (libpq's PGOPTIONS).  Raises ``Absent`` where pgbench is missing,
     ``RuntimeError`` where any transaction failed: a rate of errors is no rate.
     """
-    program = shutil.which("pgbench")
-    if program is None:
-        raise Absent("pgbench is not installed")
+    program = pgbench_program()
     with tempfile.NamedTemporaryFile("w", suffix=".sql") as file:
         file.write(script + "\n")
         file.flush()
@@ -145,8 +151,19 @@ def pgbench(
     return float(rate[1])
 
 
-def etcd_sets_per_s(callers: int, seconds: int) -> float:
-    """Compare-and-sets a second on one key of an etcd of one member, from ``callers``.  Raises ``Absent``."""
+@dataclass(frozen=True)
+class Sets:
+    """Compare-and-sets on one key: ``each`` has those of each caller, ``tries`` counts the refused ones, too."""
+
+    sets_per_s: float
+    sets: int
+    tries: int
+    p99_ms: float
+    each: tuple[int, ...]
+
+
+def etcd_sets(callers: int, seconds: int) -> Sets:
+    """Compare-and-sets on one key of an etcd of one member, from ``callers``.  Raises ``Absent``."""
     go = shutil.which("go") or shutil.which("go", path=GO_HOME)
     if go is None:
         raise Absent("Go is not installed, so there is no etcd")
@@ -162,4 +179,5 @@ def etcd_sets_per_s(callers: int, seconds: int) -> float:
         done = subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=seconds + START_S)
     if done.returncode:
         raise Absent(f"etcd failed: {done.stderr.strip()[-300:]}")
-    return json.loads(done.stdout.strip().splitlines()[-1])["sets_per_s"]
+    told = json.loads(done.stdout.strip().splitlines()[-1])
+    return Sets(told["sets_per_s"], told["sets"], told["tries"], told["p99_ms"], tuple(told["each"]))

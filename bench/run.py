@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from bench import (
+    contention,
     copying,
     eight,
     executors,
@@ -28,18 +29,20 @@ from bench import (
     settled,
     starts,
     statements,
+    topics,
     views,
 )
 from bench.figure import Figure, table
+from bench.tpcc import figures as tpcc
 from embedded.broker import Broker
 from embedded.child import Child
 from embedded.jars import ensure_jars
 from embedded.layout import JARS
-from embedded.ports import free_ports
-from embedded.stack import Settings, running
+from embedded.ports import consecutive_ports, free_ports
+from embedded.stack import Settings, Stack, running
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
-GROUPS = ("journals", "statements", "sessions", "copies", "round-trips", "views", "starts")
+GROUPS = ("journals", "statements", "sessions", "writes", "topics", "copies", "round-trips", "views", "starts")
 
 
 def main(argv: list[str]) -> int:
@@ -80,17 +83,24 @@ def main(argv: list[str]) -> int:
         measure("journals: compare-and-append, read_ts, contention, a large catalog; a broker alone",
                 lambda: _of_a_broker(chosen))  # fmt: skip
     if {"statements", "sessions"} & set(wanted):
-        with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as data:
-            settings = Settings(data=Path(data), env="bench", port=free_ports(1)[0], broker_port=free_ports(1)[0])
-            say("starting a stack of its own")
-            with running(settings) as stack:
-                if "statements" in wanted:
-                    measure("statements: CREATE TABLE, INSERT, SELECT, one at a time",
-                            lambda: statements.figures(stack.kafka, stack.dsn(), chosen))  # fmt: skip
-                    measure("planning: statements that are long, and beside one that is being planned",
-                            lambda: planning.figures(stack.kafka, stack.dsn(), chosen))  # fmt: skip
-                if "sessions" in wanted:
-                    measure("sessions: 64 at once, beside Postgres", lambda: sessions.figures(stack.dsn(), chosen))
+        with _stack() as stack:
+            if "statements" in wanted:
+                measure("statements: CREATE TABLE, INSERT, SELECT, one at a time",
+                        lambda: statements.figures(stack.kafka, stack.dsn(), chosen))  # fmt: skip
+                measure("planning: statements that are long, and beside one that is being planned",
+                        lambda: planning.figures(stack.kafka, stack.dsn(), chosen))  # fmt: skip
+            if "sessions" in wanted:
+                measure("sessions: 64 at once, beside Postgres", lambda: sessions.figures(stack.dsn(), chosen))
+    asked = any(map(chosen, (*contention.NAMES, *tpcc.NAMES, *topics.NAMES)))
+    if {"writes", "topics"} & set(wanted) and asked:
+        with _stack(adapters=2) as stack:
+            dsns = [stack.dsn(number) for number in range(2)]
+            if "writes" in wanted:
+                measure("writes: sessions that change rows at once, over two adapters, beside Postgres and etcd",
+                        lambda: contention.figures(stack, chosen))  # fmt: skip
+                measure("writes: TPC-C's new-order and payment, beside Postgres", lambda: tpcc.figures(dsns, chosen))
+            if "topics" in wanted:
+                measure("topics: messages to rows and rows to messages", lambda: topics.figures(stack, chosen))
     for group, what, figures in (
         ("copies", "copies: a million rows in, beside Postgres", copying.figures),
         ("round-trips", "round trips: those that a statement waits for, counted where each takes 100 ms",
@@ -113,6 +123,17 @@ def main(argv: list[str]) -> int:
     if failed:
         say(f"not measured: {', '.join(failed)}")
     return 1 if failed else 0
+
+
+@contextmanager
+def _stack(adapters: int = 1) -> Iterator[Stack]:
+    """One of its own, with that many adapters."""
+    print("starting a stack of its own", file=sys.stderr, flush=True)
+    with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as data:
+        port, broker_port = consecutive_ports(adapters), free_ports(1)[0]
+        settings = Settings(Path(data), "bench", adapters, port=port, broker_port=broker_port)
+        with running(settings) as stack:
+            yield stack
 
 
 def _of_a_broker(chosen: Callable[[str], bool]) -> list[Figure]:

@@ -14,11 +14,14 @@ from bench.raw import RawRoundTrip
 
 STATEMENTS = 200
 PEEKS_ON_SPARK = 30
+KEYS = 1_000
 
 
 SMALL = "SELECT without an index, strict, p50"
 """Of what is small: the cluster's process answers it by itself."""
 SPARK = "the same by Spark (gear = 'spark'), p50"
+UPDATED = "UPDATE by key, p50"
+"""The row is looked up by its PRIMARY KEY, behind a barrier, then one commit takes it back and puts the new one."""
 READ = "INSERT of one row that a view reads, p50"
 """The view ticks after each of them, on the same cores as the next."""
 
@@ -48,6 +51,7 @@ def rows(schema: str) -> list[Row]:
         Row(SMALL, grouped, ""),
         Row(SPARK, grouped, "", samples=PEEKS_ON_SPARK, gear="spark"),
         Row("INSERT of one row, p50", f"INSERT INTO {schema}.alone VALUES ({{}}, 'x')", "≤ 3", numbered=True),
+        Row(UPDATED, f"UPDATE {schema}.keyed SET v = 'x{{}}' WHERE k = 7", "≤ 3", numbered=True),
         Row(READ, f"INSERT INTO {schema}.t VALUES ({{}}, 'x')", "≤ 3", numbered=True),
     ]
 
@@ -77,6 +81,8 @@ def _prepare(cursor: psycopg.Cursor, schema: str) -> None:
     query = f"SELECT k % 10 AS g, count(*) AS n FROM {schema}.t GROUP BY k % 10"
     cursor.execute(f"CREATE MATERIALIZED VIEW {schema}.v AS {query}")
     cursor.execute(f"CREATE INDEX i ON {schema}.v (g)")
+    cursor.execute(f"CREATE TABLE {schema}.keyed (k int PRIMARY KEY, v text)")
+    cursor.execute(f"INSERT INTO {schema}.keyed SELECT k, 'a' FROM generate_series(1, {KEYS}) AS s(k)")
     for table in ("t", "alone"):
         cursor.execute(f"INSERT INTO {schema}.{table} SELECT 1, 'a'")
     cursor.execute(f"SELECT n FROM {schema}.v WHERE g = 1")  # waits until the view is hydrated

@@ -21,7 +21,7 @@ from adapter.execute.build import open_executor
 from adapter.execute.ddl_commit import Asked
 from adapter.system.schemas import RELATIONS
 from bench.figure import Figure
-from bench.peers import Absent, etcd_sets_per_s
+from bench.peers import Absent, etcd_sets
 from catalog_log.bootstrap import create_environment
 from journal.names import TopicNames
 from sql.objects.names import Names
@@ -43,7 +43,7 @@ def figure(bootstrap: str) -> Figure:
     together = _admitted_per_s(bootstrap, names, PROCESSES, WRITERS)
     what, note = "etcd's compare-and-set on one key, 16 callers", ""
     try:
-        limit = etcd_sets_per_s(PROCESSES * WRITERS, SECONDS)
+        limit = etcd_sets(PROCESSES * WRITERS, SECONDS).sets_per_s
     except Absent as error:
         limit, what, note = alone, "one writer of ours alone", f"{error}; "
     note += f"one writer alone: {alone:.0f}/s"
