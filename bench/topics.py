@@ -141,7 +141,7 @@ def _read(stack: Stack, connection: psycopg.Connection, schema: str, name: str, 
         until.callback(oracle.close)
         with _taken(stack) as took:
             connection.execute(f"CREATE SOURCE {schema}.s {sent.clause(topic)}".encode())
-            source = _source(connection, catalog, schema)
+            source = _source(connection, catalog, topic)
             whole = {(topic, 0): len(sent.messages)}
             oracle.when(lambda state: state.bindings(source.progress_id).ends() == whole, WAIT_S).result()
     (found,) = connection.execute(f"SELECT count(*) FROM {schema}.s").fetchone()
@@ -156,8 +156,8 @@ def _read(stack: Stack, connection: psycopg.Connection, schema: str, name: str, 
     return Figure(name, count / took.processor, count / alone, limit_is, "rows/s", "more", count, note, aim)
 
 
-def _source(connection: psycopg.Connection, catalog: CatalogLog, schema: str) -> Source:
-    (found,) = connection.execute("SELECT id FROM tm_catalog.sources WHERE schema_name = %s", [schema]).fetchone()
+def _source(connection: psycopg.Connection, catalog: CatalogLog, topic: str) -> Source:
+    (found,) = connection.execute("SELECT id FROM tm_catalog.sources WHERE topic = %s", [topic]).fetchone()
     deadline = time.monotonic() + WAIT_S
     while (item := catalog.image.item(found)) is None:  # it is in the log: this reader comes to it
         if time.monotonic() > deadline:
