@@ -18,9 +18,11 @@ from adapter.execute.planning import Planner
 from adapter.server.collecting import LOOK_S, Collector
 from adapter.server.descriptors import sessions_that_fit
 from adapter.server.server import Limits, Server
+from adapter.webhooks.listener import Webhooks
+from adapter.webhooks.posting import Posting
 from collection.topic_keeper import add_partitions
 from journal import process
-from journal.doors import SQL_HINT, add_insecure, check_address, password_from
+from journal.doors import SQL_HINT, add_insecure, check_address, is_loopback, password_from
 from journal.errors import InvalidUsage, TidemarkError, Unavailable
 from journal.names import TopicNames
 
@@ -33,6 +35,8 @@ def parser() -> argparse.ArgumentParser:
     made = process.common_arguments(argparse.ArgumentParser(prog="python -m adapter", description=__doc__))
     made.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     made.add_argument("--port", type=int, default=PORT, help="0 takes any free port (default: %(default)s)")
+    made.add_argument("--webhook-port", type=int, metavar="PORT",
+                      help="take rows over HTTP on this port, 0 takes any free one (default: off)")  # fmt: skip
     made.add_argument("--password-file", metavar="FILE",
                       help="ask for the password in its first line (SCRAM-SHA-256); else trust")  # fmt: skip
     add_insecure(made)
@@ -87,6 +91,13 @@ async def serve(arguments: argparse.Namespace, password: str | None) -> int:
         server = Server(executor, password=password, limits=limits)
         executor.serves(server.session_states)
         host, port = await server.start(arguments.host, arguments.port)
+        webhooks, told_webhooks = None, {}
+        if arguments.webhook_port is not None:
+            everybody = not (arguments.insecure or is_loopback(arguments.host))
+            webhooks = Webhooks(Posting(executor), everybody=everybody)
+            stack.push_async_callback(webhooks.stop)
+            at, on = await webhooks.start(arguments.host, arguments.webhook_port)
+            told_webhooks = {"webhooks": f"{at}:{on}"}
         ddl = None if arguments.no_ddl_topic else DdlTopic(arguments.kafka, names, executor)
         stack.push_async_callback(stop, server, ddl)
         if ddl is not None:
@@ -96,7 +107,7 @@ async def serve(arguments: argparse.Namespace, password: str | None) -> int:
         collector.start()
         looks = asyncio.ensure_future(collecting(executor.planner))
         stack.callback(looks.cancel)
-        process.announce_ready(address=f"{host}:{port}")
+        process.announce_ready(address=f"{host}:{port}", **told_webhooks)
         await until(told, executor)
     return 0
 

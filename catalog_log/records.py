@@ -34,7 +34,8 @@ Format 11 has sinks that write Avro, and such into Iceberg (``AVRO_SINKS_FROM``,
 with a header: ``HEADERS_FROM``.
 Format 12 has sources that are generated together, those of TPCH and of Protocol Buffers: ``GROUPS_FROM``,
 ``TPCH_FROM``, ``PROTOBUF_FROM``.
-Format 13 has commits name keys in the order of their values: ``RANGES_FROM``."""
+Format 13 has commits name keys in the order of their values, and sources whose rows are posted: ``RANGES_FROM``,
+``WEBHOOKS_FROM``."""
 
 DEFINITIONS_FROM = 3
 """The first format in which a view is a :class:`~catalog_log.objects.Definition`, not
@@ -95,6 +96,9 @@ one."""
 RANGES_FROM = 13
 """The first format in which commits name keys so that ranges of them can be named (``collection.ordered_keys``): code
 that knows format 12 alone would name the keys that it writes by digests, which no range has in it."""
+
+WEBHOOKS_FROM = 13
+"""The first format in which a source's rows may be posted: code that knows format 12 alone cannot decode one."""
 
 KNOWN_FORMATS = frozenset(range(1, FORMAT_VERSION + 1))
 """Catalog formats that this code can fold.  Any other in a genesis stops the process."""

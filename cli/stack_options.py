@@ -24,6 +24,8 @@ def add_stack_options(parser: argparse.ArgumentParser, data: Path, env: str) -> 
     """The options of a command that starts a stack."""
     parser.add_argument("--adapters", type=int, default=1, metavar="N", help="adapters to run, on consecutive ports")
     parser.add_argument("--port", type=int, default=6875, help="port of the first adapter (default: %(default)s)")
+    parser.add_argument("--webhook-port", type=int, metavar="PORT",
+                        help="take rows over HTTP: port of the first adapter for that (default: off)")  # fmt: skip
     parser.add_argument("--host", default=HOST, help="address the adapters listen on (default: %(default)s)")
     parser.add_argument("--password-file", type=Path, metavar="FILE",
                         help="ask for the password in its first line (default: TIDEMARK_PASSWORD_FILE)")  # fmt: skip
@@ -47,6 +49,7 @@ def settings_from(arguments: argparse.Namespace) -> Settings:
 
     return Settings(
         data=arguments.data, env=arguments.env, adapters=arguments.adapters, host=arguments.host, port=arguments.port,
+        webhook_port=arguments.webhook_port,
         broker_port=arguments.broker_port, kafka=arguments.kafka, spark_master=arguments.spark_master,
         store=arguments.store, fresh=arguments.fresh, password_file=arguments.password_file,
         insecure=arguments.insecure, partitions=arguments.partitions,

@@ -23,6 +23,10 @@ def print_connect(out: Console, stack: Stack) -> None:
     host = stack.settings.host
     for port in stack.ports:
         out.print(f"  SQL    psql -h {host} -p {port} -U tidemark tidemark")
+    if stack.settings.webhook_port is not None:
+        for number in range(stack.settings.adapters):
+            at = stack.settings.webhook_port + number
+            out.print(f"  HTTP   http://{host}:{at}/webhook/tidemark/<schema>/<source>")
     out.print(f"  Kafka  {stack.kafka}, DDL on topic {stack.names.ddl}")
     out.print(f"  logs   {stack.settings.data / 'logs'}")
 

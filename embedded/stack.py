@@ -61,6 +61,8 @@ class Settings:
     """``None``: 9092, or any free one where that is taken."""
     kafka: str | None = None
     spark_master: str | None = None
+    webhook_port: int | None = None
+    """Of the first adapter, the others' follow; ``None``: no rows over HTTP."""
     store: str | None = None
     """Where settled rows go; ``None``: into the data directory, or nowhere on a cluster of the user's own, where others
     may belong to the environment who do not see this machine's files."""
@@ -89,6 +91,9 @@ class Settings:
         check_address(self.host, password_from(self.password_file), self.insecure, SQL_HINT)
         for port in range(self.port, self.port + self.adapters):
             require_free(port, "--port", self.host)
+        if self.webhook_port is not None:
+            for port in range(self.webhook_port, self.webhook_port + self.adapters):
+                require_free(port, "--webhook-port", self.host)
         if self.kafka is None and self.broker_port is not None:
             require_free(self.broker_port, "--broker-port")
         find_java()
@@ -205,7 +210,8 @@ class Stack:
         for number, port in enumerate(self.ports):
             yield self._python(
                 f"adapter-{number + 1}", "adapter", *common, "--host", settings.host, "--port", str(port), *doors,
-                *spread,
+                *spread, *([] if settings.webhook_port is None else
+                           ["--webhook-port", str(settings.webhook_port + number)]),
             )  # fmt: skip
 
     def _python(

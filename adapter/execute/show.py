@@ -29,7 +29,11 @@ from sql.syntax.statements import KIND_WORDS
 from trees.errors import no_relation, wrong_kind
 from values.types import arrow_type, parse_type
 
-_KINDS = {each.plural: (each.kind,) for each in KINDS if each.plural} | {"objects": tuple(each.kind for each in KINDS)}
+_KINDS = {
+    **{each.plural: tuple(of.kind for of in KINDS if of.word == each.word) for each in KINDS if each.plural},
+    "objects": tuple(each.kind for each in KINDS),
+}
+"""What SHOW lists under each word: of kinds that are called alike, all."""
 
 PLAN_CACHE = "plan_cache"
 """``SHOW plan_cache``: how this adapter's plan cache does.  It is no variable: it belongs to no session."""
@@ -124,7 +128,7 @@ def show_create(statement: st.ShowCreate, image: ImageLike, names: Names) -> lis
     found = find(image, names, statement.name)
     if found is None:
         raise no_relation(str(statement.name), candidates(image, names, statement.name), statement.name.start + 1)
-    if isinstance(found, SystemRelation) or found.kind != statement.kind:
+    if isinstance(found, SystemRelation) or found.word != KIND_WORDS[statement.kind]:
         raise wrong_kind(statement.name.last, KIND_WORDS[statement.kind])
     schema = image.get(model.SCHEMAS, found.schema_id)
     name = ".".join(map(quoted, (names.database, schema.name, found.name)))

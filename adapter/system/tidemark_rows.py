@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from adapter.system.rows import Rows, System, comments_of, of_kinds
 from catalog_log import model
-from catalog_log.objects import Index, Source, cluster_of, key_names, numbered_columns
+from catalog_log.objects import Index, Source, WebhookSource, cluster_of, key_names, numbered_columns
 from catalog_log.settings import GEAR, cluster_setting
 from sql.statements.sequence_calls import default_today
 
@@ -46,6 +46,9 @@ def _indexes(s: System) -> Rows:
 
 def _sources(s: System) -> Rows:
     for _, item in s.named():
+        if isinstance(item, WebhookSource):
+            yield {"id": item.id, "name": item.name, "topic": None, "format": item.format, "envelope": "none",
+                   "errors_id": None}  # fmt: skip
         if isinstance(item, Source):
             yield {"id": item.id, "name": item.name, "topic": item.topic or None, "format": item.format,
                    "envelope": item.envelope, "errors_id": item.errors_id or None}  # fmt: skip

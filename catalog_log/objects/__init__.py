@@ -21,19 +21,24 @@ from catalog_log.objects.sink import Sink
 from catalog_log.objects.source import Source
 from catalog_log.objects.table import ALWAYS, BY_DEFAULT, Table
 from catalog_log.objects.view import View
+from catalog_log.objects.webhook import PostCheck, Webhook, WebhookSource, is_source, is_table
 
 TABLE, SOURCE, ERRORS = Table.kind, Source.kind, Errors.kind
 VIEW, MATERIALIZED_VIEW, INDEX = View.kind, MaterializedView.kind, Index.kind
 SEQUENCE, CONNECTION, SINK = Sequence.kind, Connection.kind, Sink.kind
+WEBHOOK = WebhookSource.kind
 
-KINDS: tuple[type[Item], ...] = (Table, Source, Errors, View, MaterializedView, Index, Sequence, Connection, Sink)
+KINDS: tuple[type[Item], ...] = (
+    Table, Source, Errors, View, MaterializedView, Index, Sequence, Connection, Sink, WebhookSource,
+)  # fmt: skip
 
 BY_KIND: Mapping[str, type[Item]] = {each.kind: each for each in KINDS}
 
 __all__ = [
     "ALWAYS", "BY_DEFAULT", "BY_KIND", "CHECK", "CONNECTION", "ERRORS", "ERRORS_COLUMNS", "INDEX", "KINDS",
-    "MATERIALIZED_VIEW", "PRIMARY", "SEQUENCE", "SINK", "SOURCE", "TABLE", "UNIQUE", "VIEW", "Audience", "Check",
-    "Column", "Connection", "Definition", "Errors", "Generator", "Index", "Item", "Maintained", "MaterializedView",
-    "Queried", "Reference", "Relation", "Secret", "Sequence", "Sink", "Source", "SparkText", "Table", "View",
-    "cluster_of", "ever", "key_names", "numbered", "numbered_columns", "own_columns", "places", "view_inputs",
+    "MATERIALIZED_VIEW", "PRIMARY", "SEQUENCE", "SINK", "SOURCE", "TABLE", "UNIQUE", "VIEW", "WEBHOOK", "Audience",
+    "Check", "Column", "Connection", "Definition", "Errors", "Generator", "Index", "Item", "Maintained",
+    "MaterializedView", "PostCheck", "Queried", "Reference", "Relation", "Secret", "Sequence", "Sink", "Source",
+    "SparkText", "Table", "View", "Webhook", "WebhookSource", "cluster_of", "ever", "is_source", "is_table",
+    "key_names", "numbered", "numbered_columns", "own_columns", "places", "view_inputs",
 ]  # fmt: skip

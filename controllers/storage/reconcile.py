@@ -11,10 +11,10 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from catalog_log.objects import ERRORS, MATERIALIZED_VIEW, TABLE, Item, Source
+from catalog_log.objects import ERRORS, MATERIALIZED_VIEW, TABLE, WEBHOOK, Item, Source
 from journal.names import TopicNames
 
-WRITTEN = frozenset({TABLE, ERRORS, MATERIALIZED_VIEW})
+WRITTEN = frozenset({TABLE, ERRORS, MATERIALIZED_VIEW, WEBHOOK})
 """Kinds whose rows Tidemark writes, so that there may be a topic for them.  A source's topic is the user's; of one that
 is copied there is another, which whoever copies it has made."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from catalog_log.objects import MATERIALIZED_VIEW, SEQUENCE, SOURCE, VIEW, Column, Item, Table
+from catalog_log.objects import MATERIALIZED_VIEW, SEQUENCE, SOURCE, VIEW, WEBHOOK, Column, Item, Table, is_table
 from journal.errors import InvalidUsage
 from journal.timestamps import CatalogTs
 from sql.objects.names import ImageLike, Names, SystemRelation, column_types, find, relation
@@ -58,8 +58,8 @@ def _target(name: st.Name, image: ImageLike, names: Names) -> Table:
         relation(image, names, name)  # which says so
     if isinstance(found, SystemRelation):
         raise InvalidUsage(f'permission denied for table "{name.last}"', sqlstate="42501")
-    if not isinstance(found, Table):
-        hint = {SOURCE: source_hint(found)}.get(found.kind, "write to the tables that it reads")
+    if not is_table(found):
+        hint = source_hint(found) if found.kind in (SOURCE, WEBHOOK) else "write to the tables that it reads"
         word = KIND_WORDS.get(found.kind, found.kind)
         raise InvalidUsage(f'cannot copy to {word} "{found.name}"', sqlstate="42809", hint=hint)
     return found

@@ -123,7 +123,7 @@ def altered(s: _OfAnObject, image: ImageLike, names: Names) -> Item | PlanNotice
         raise
     if isinstance(found, SystemRelation):
         raise InvalidUsage(f'permission denied: "{s.name}" is a system catalog', sqlstate="42501")
-    if s.kind not in (found.kind, TABLE):
+    if KIND_WORDS[s.kind] not in (KIND_WORDS[found.kind], KIND_WORDS[TABLE]):
         word = KIND_WORDS[found.kind] if found.kind != ERRORS else KIND_WORDS[TABLE]
         raise wrong_kind(found.name, KIND_WORDS[s.kind], f"use ALTER {word.upper()}")
     return found

@@ -28,6 +28,7 @@ from catalog_log.objects import (
     Sink,
     Table,
     ever,
+    is_table,
 )
 from collection.rows import encode_value
 from functions.row import VOLATILE
@@ -134,7 +135,7 @@ def unchecked(s: st.AlterColumns, image: ImageLike, names: Names) -> Unchecked |
     if not any(map(may_need_rows, s.actions)):
         return None
     found = altered(s, image, names)
-    if not isinstance(found, Table) or image.genesis.format_version < records.COLUMN_IDS_FROM:
+    if not is_table(found) or image.genesis.format_version < records.COLUMN_IDS_FROM:
         return None
     asked: list[Column] = []
     draft = _Draft(found, image, names, found, asked)
@@ -151,7 +152,7 @@ def _comments_gone(image: ImageLike, before: Relation, after: Relation) -> list[
 
 
 def _table(draft: _Draft) -> Table:
-    if not isinstance(draft.item, Table):
+    if not is_table(draft.item):
         raise wrong_kind(draft.item.name, KIND_WORDS[TABLE], "only the columns of a table come and go")
     return draft.item
 
@@ -321,7 +322,7 @@ def _reads(draft: _Draft, item: Item, column: Column) -> bool:
 
 def _rename(draft: _Draft, action: st.RenameColumn) -> None:
     item = draft.item
-    if item.kind == SOURCE:
+    if KIND_WORDS[item.kind] == KIND_WORDS[SOURCE]:
         raise unsupported(
             "RENAME COLUMN of a source",
             hint="its columns are called as the fields of its messages: let a view call them otherwise",

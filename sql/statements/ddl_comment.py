@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from catalog_log import model, records
 from catalog_log.model import Comment, Schema, Update
-from catalog_log.objects import ERRORS, SOURCE, TABLE, Item, numbered_columns
+from catalog_log.objects import ERRORS, SOURCE, TABLE, WEBHOOK, Item, numbered_columns
 from catalog_log.settings import keys_of_relation
 from journal.errors import InvalidUsage
 from sql.objects.names import (
@@ -28,9 +28,8 @@ from trees.errors import no_column, no_relation, unsupported, wrong_kind
 
 T = TypeVar("T", bound=Item)
 
-_TABLES = (TABLE, SOURCE, ERRORS)
+_TABLES = (TABLE, SOURCE, ERRORS, WEBHOOK)
 """What clients see as tables, and so describe as tables."""
-
 
 
 def plan_comment(s: st.Comment, image: ImageLike, names: Names) -> DdlPlan:
@@ -98,7 +97,7 @@ def _ours(found: T | SystemRelation, name: st.Name) -> T:
 
 
 def _checked(item: Item, s: st.Comment) -> Item:
-    if item.kind != s.kind and not (s.kind == TABLE and item.kind in _TABLES):
+    if KIND_WORDS[item.kind] != KIND_WORDS[s.kind] and not (s.kind == TABLE and item.kind in _TABLES):
         raise wrong_kind(item.name, KIND_WORDS[s.kind], f"use COMMENT ON {KIND_WORDS[item.kind].upper()}")
     return item
 

@@ -65,7 +65,7 @@ def plan_create_connection(s: st.CreateConnection, image: ImageLike, names: Name
 
 def _checked(to: str, said: Said) -> Said:
     for name, value in said.items():
-        _check_secret(name, value) if isinstance(value, Secret) else _check_text(name, value)
+        check_secret(name, value) if isinstance(value, Secret) else _check_text(name, value)
     found = _kafka(said) if to == KAFKA else _iceberg(said) if to == ICEBERG else _registry(said)
     _together(found, "ssl certificate", "ssl key")
     return found
@@ -159,7 +159,8 @@ def _check_text(name: str, text: str) -> None:
         raise _wrong(f"{name.upper()} with a private key in it", "a key is a secret: SSL KEY = SECRET FILE '…'")
 
 
-def _check_secret(name: str, secret: Secret) -> None:
+def check_secret(name: str, secret: Secret) -> None:
+    """22023 for what is no place of a secret that may be one."""
     if secret.way == ENV:
         if not _VARIABLE.fullmatch(secret.name):
             raise _wrong(f"{name.upper()} cannot be there", f"variables are called {VARIABLES}… in capitals")

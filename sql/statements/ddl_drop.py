@@ -117,7 +117,7 @@ def item_of_kind(image: ImageLike, names: Names, name: st.Name, kind: str) -> It
         raise error
     if isinstance(found, SystemRelation):
         raise InvalidUsage(f'permission denied: "{name}" is a system catalog', sqlstate="42501")
-    if found.kind != kind:
+    if KIND_WORDS[found.kind] != KIND_WORDS[kind]:
         actual = KIND_WORDS[found.kind]
         hint = f"use DROP {actual.upper()} to remove it" if not isinstance(found, Errors) else "it goes with its source"
         raise wrong_kind(name.last, KIND_WORDS[kind], hint)

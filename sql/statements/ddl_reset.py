@@ -17,6 +17,7 @@ from catalog_log.objects import (
     SOURCE,
     Item,
     Source,
+    WebhookSource,
     numbered_columns,
 )
 from catalog_log.settings import keys_of_relation
@@ -41,6 +42,8 @@ def plan_reset(s: st.ResetSource, image: ImageLike, names: Names) -> DdlPlan:
         if s.if_exists and error.sqlstate in ("42P01", "3F000"):
             return DdlPlan((), s.tag, (PlanNotice(f"{error.message}, skipping", "00000"),))
         raise
+    if isinstance(source, WebhookSource):
+        raise unsupported("RESET of a source whose rows are posted", hint="there is no topic to begin anew with")
     if isinstance(source, Source) and source.group:
         whole = image.item(source.group)
         assert whole is not None, f"{source.id} is a part of nothing"

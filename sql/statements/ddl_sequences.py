@@ -9,7 +9,7 @@ from typing import Any
 
 from catalog_log import model, records
 from catalog_log.model import Setting, Update
-from catalog_log.objects import Column, Sequence, Table
+from catalog_log.objects import Column, Sequence, Table, is_table
 from journal.errors import InvalidUsage
 from sql.objects.identifiers import IDENTIFIER_BYTES_MAX, check_identifier, quoted
 from sql.objects.item_ids import ItemIds
@@ -99,7 +99,7 @@ def _owned(item: Sequence, said: Options, image: ImageLike, names: Names) -> Seq
     if len(column.parts) < 2:
         raise InvalidUsage("invalid OWNED BY option", sqlstate="42601", hint="say OWNED BY table.column or NONE")
     table = relation(image, names, st.Name(column.parts[:-1], column.start))
-    if not isinstance(table, Table):
+    if not is_table(table):
         raise wrong_kind(column.parts[-2], Table.word)
     known = {each.name: each.id for each in table.columns}
     if column.last not in known:

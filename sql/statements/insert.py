@@ -6,8 +6,19 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from catalog_log.objects import ALWAYS, MATERIALIZED_VIEW, SOURCE, VIEW, Item, Source, Table
-from journal.errors import InvalidUsage
+from catalog_log.objects import (
+    ALWAYS,
+    MATERIALIZED_VIEW,
+    SOURCE,
+    VIEW,
+    WEBHOOK,
+    Item,
+    Source,
+    Table,
+    WebhookSource,
+    is_table,
+)
+from journal.errors import Conflict, InvalidUsage
 from journal.timestamps import CatalogTs
 from sql.binding.bind import bind_query, cast_outputs, first_branch, unique_names
 from sql.binding.bind_select import check_query
@@ -48,7 +59,7 @@ ROWS_MAX = 100_000
 @bounded
 def plan_insert(s: st.Insert, image: ImageLike, names: Names, declared: dict[int, SqlType] | None = None) -> InsertPlan:
     """Plan an INSERT.  Raises 42P01, 42809, 42703, 42601 (counts), 42804 and the errors of its query."""
-    table = table_named(s.table, image, names)
+    table = table_named(s.table, image, names) if s.posted is None else posted_to(s, image, names)
     plan = replace(_planned(s, table, image, names, declared), uniques=uniques_of(table, image))
     if s.conflict is None and s.returning is None:
         return plan
@@ -92,6 +103,8 @@ def _planned(
 
 def source_hint(item: Item) -> str:
     """Where the rows of a source come from, for who would write them."""
+    if isinstance(item, WebhookSource):
+        return "post to it over HTTP instead"
     if isinstance(item, Source) and item.generator is not None:
         return "its rows are made up by a load generator"
     return "produce to its topic instead"
@@ -102,13 +115,23 @@ def table_named(name: st.Name, image: ImageLike, names: Names) -> Table:
     found = relation(image, names, name)
     if isinstance(found, SystemRelation):
         raise InvalidUsage(f'permission denied for table "{name.last}"', sqlstate="42501")
-    if not isinstance(found, Table):
+    if not is_table(found):
         hint = {
             SOURCE: source_hint(found),
+            WEBHOOK: source_hint(found),
             VIEW: "write to the tables that it reads",
             MATERIALIZED_VIEW: "write to the tables that it reads",
         }.get(found.kind)
         raise wrong_kind(found.name, "table", hint)
+    return found
+
+
+def posted_to(s: st.Insert, image: ImageLike, names: Names) -> WebhookSource:
+    """The source whose rows were posted, which is the one that ``s`` was made for.  40001 where it is another by
+    now: another may ask for something else before it takes a row."""
+    found = relation(image, names, s.table)
+    if not isinstance(found, WebhookSource) or found.id != s.posted:
+        raise Conflict(f'source "{s.table.last}" was replaced while rows were posted to it', hint="post them again")
     return found
 
 
@@ -464,5 +487,3 @@ def _decided_before(tree: exp.Expression) -> exp.Expression:
     outer = exp.Select(expressions=[exp.Alias(this=exp.column(n.copy(), table=rows.copy()), alias=n) for n in names])
     outer.set("from_", exp.From(this=exp.Subquery(this=inner.copy(), alias=exp.TableAlias(this=rows))))
     return outer
-
-

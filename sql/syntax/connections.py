@@ -112,7 +112,7 @@ def _option(c: Cursor, known: Mapping[str, str], before: object) -> tuple[str, s
 def _value(c: Cursor, name: str, kind: str) -> str | Secret:
     at = c.position
     if c.word() == "secret" and kind in (SECRET, EITHER):
-        return _secret(c)
+        return read_secret(c)
     if kind == SECRET:
         raise InvalidUsage(
             f"{name.upper()} is a secret: say where it is", sqlstate="22023", position=at, hint=_HOW
@@ -134,7 +134,8 @@ def _value(c: Cursor, name: str, kind: str) -> str | Secret:
     return _text(c)
 
 
-def _secret(c: Cursor) -> Secret:
+def read_secret(c: Cursor) -> Secret:
+    """``SECRET ENV '…'`` or ``SECRET FILE '…'``: the place of one."""
     at = c.position
     c.take("secret")
     way = ENV if c.take(ENV) else FILE if c.take(FILE) else None

@@ -118,6 +118,8 @@ class Insert(Statement):
     """The WITH queries that stand before it, which all parts of it may read."""
     left: frozenset[int] = frozenset()
     """Outputs of ``source``, a query, in whose places DEFAULT stands."""
+    posted: str | None = None
+    """Of what was posted: the id of the source that it is for.  No text says so."""
 
     @property
     def called(self) -> str:

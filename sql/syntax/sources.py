@@ -27,6 +27,7 @@ from sql.syntax.column_defs import ColumnDef, column_list
 from sql.syntax.cursor import Cursor
 from sql.syntax.generators import CreateGenerator, read_generator
 from sql.syntax.statement import DDL, Name
+from sql.syntax.webhooks import CreateWebhook, read_webhook
 from trees.errors import unsupported
 from values.bad_text import BadText
 from values.scalars import read_bytea
@@ -92,11 +93,16 @@ class CreateSource(DDL):
         return self.value.kind
 
     @classmethod
-    def read(cls, c: Cursor, text: str) -> CreateSource | CreateGenerator:
+    def read(cls, c: Cursor, text: str) -> CreateSource | CreateGenerator | CreateWebhook:
         exists = c.take("if", "not", "exists")
         name = c.name()
         if c.take("from", "load", "generator"):
             return read_generator(c, text, name, exists)
+        cluster = c.identifier(("default",)) if c.take("in", "cluster") else None
+        if c.take("from", "webhook"):
+            return read_webhook(c, text, name, exists, cluster)
+        if cluster is not None:
+            raise unsupported("IN CLUSTER of a source that is read from Kafka")
         listed = c.word() == "("
         columns = column_list(c) if listed else ()
         if listed and not columns:

@@ -77,6 +77,7 @@ from sql.syntax.sources import CreateSource, Fetched, FormatSpec
 from sql.syntax.statement import DDL, KIND_WORDS, PLANNED, WRITES, Kind, Name, Statement
 from sql.syntax.upkeep import Upkeep, Vacuum
 from sql.syntax.variables import ResetAll, SetVariable
+from sql.syntax.webhooks import CreateWebhook
 from sql.syntax.writing import Writing
 
 CREATED: Created = {
@@ -90,7 +91,6 @@ CREATED: Created = {
     ("connection",): CreateConnection.read,
     ("sink",): CreateSink.read,
 }
-
 
 
 def _read_stored(kind: str, c: Cursor, name: Name, exists: bool) -> DDL | None:
@@ -118,11 +118,11 @@ __all__ = [
     "AlterCluster", "AlterClustering", "AlterColumns", "AlterHistory", "AlterSequence", "Begin", "Change",
     "CloseCursors", "ClusterSetting", "ColumnAction", "ColumnDef", "Comment", "Commit", "Control", "Copy", "CopyFrom",
     "CopyOptions", "CopyTo", "CreateConnection", "CreateGenerator", "CreateIndex", "CreateSchema", "CreateSequence",
-    "CreateSink", "CreateSource", "CreateTable", "CreateView", "Deallocate", "Delete", "Discard", "Drop", "DropColumn",
-    "DropConstraint", "DropIdentity", "DropNotNull", "Empty", "Explain", "Fetched", "FormatSpec", "Insert", "Kind",
-    "Merge", "Name", "Query", "Release", "Rename", "RenameColumn", "RenameConstraint", "RenameSchema", "ResetAll",
-    "ResetSource", "Rollback", "RollbackTo", "Savepoint", "SetDefault", "SetIdentity", "SetNotNull", "SetSchema",
-    "SetTransaction", "SetVariable", "ShowCreate", "ShowObjects", "ShowVariable", "Statement", "Truncate", "Unlisten",
-    "Unmark", "Update", "Upkeep", "Vacuum", "ValidateConnection", "ValidateConstraint", "Withdraw",
-    "Writing",
+    "CreateSink", "CreateSource", "CreateTable", "CreateView", "CreateWebhook", "Deallocate", "Delete", "Discard",
+    "Drop", "DropColumn", "DropConstraint", "DropIdentity", "DropNotNull", "Empty", "Explain", "Fetched", "FormatSpec",
+    "Insert", "Kind", "Merge", "Name", "Query", "Release", "Rename", "RenameColumn", "RenameConstraint",
+    "RenameSchema", "ResetAll", "ResetSource", "Rollback", "RollbackTo", "Savepoint", "SetDefault", "SetIdentity",
+    "SetNotNull", "SetSchema", "SetTransaction", "SetVariable", "ShowCreate", "ShowObjects", "ShowVariable",
+    "Statement", "Truncate", "Unlisten", "Unmark", "Update", "Upkeep", "Vacuum", "ValidateConnection",
+    "ValidateConstraint", "Withdraw", "Writing",
 ]  # fmt: skip

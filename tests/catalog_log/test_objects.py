@@ -80,7 +80,7 @@ def test_what_an_object_names_and_reads() -> None:
     assert {kind: item.depends_on for kind, item in by_kind.items()} == {
         "table": (), "source": (), "errors": ("u6",), "view": ("u1", "u2"), "materialized_view": ("u1", "u2"),
         "index": ("u1",), "sequence": (), "connection": (),
-        "sink": ("u1", "u9"),
+        "sink": ("u1", "u9"), "webhook": (),
     }  # fmt: skip
     assert {k for k, item in by_kind.items() if view_inputs(item) == ("u1", "u3")} == {"view", "materialized_view"}
     assert [cluster_of(by_kind[k]) for k in ("table", "view", "materialized_view", "index")] == [

@@ -43,6 +43,7 @@ another meaning. This page is made from the tables in the code (`tests/docs/test
 | `CREATE SCHEMA`, `TABLE`, `VIEW`, `MATERIALIZED VIEW`, `INDEX` | each one record in the catalog; `IF NOT EXISTS` |
 | `CREATE SOURCE … FROM KAFKA …` | a topic's rows; what does not fit is in `…_errors`: below |
 | `CREATE SOURCE … FROM LOAD GENERATOR …` | rows that are made up: [generators.md](generators.md) |
+| `CREATE SOURCE … FROM WEBHOOK BODY FORMAT …` | rows that are posted over HTTP: [webhooks.md](webhooks.md) |
 | `CREATE CONNECTION … TO KAFKA (…)`, `… TO CONFLUENT SCHEMA REGISTRY (…)` | where a system outside is: below |
 | `CREATE SINK … FROM … INTO KAFKA (…) FORMAT JSON ENVELOPE …` | what a table or a view becomes, on a topic: below |
 | `ALTER TABLE … ADD`, `DROP`, `RENAME COLUMN`, `ALTER COLUMN` | no row is written anew; not `TYPE`: below |

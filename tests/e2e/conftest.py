@@ -54,7 +54,7 @@ def stack(steps: Steps, jars: Path, tmp_path_factory: pytest.TempPathFactory) ->
     """Tests share it: use schema and topic names of your own; whatever you kill comes back by itself."""
     settings = Settings(
         data=tmp_path_factory.mktemp("stack"), env="e2e", adapters=ADAPTERS, port=consecutive_ports(ADAPTERS),
-        broker_port=free_ports(1)[0],
+        broker_port=free_ports(1)[0], webhook_port=consecutive_ports(ADAPTERS),
     )  # fmt: skip
     with running(settings, steps) as started:
         yield started
