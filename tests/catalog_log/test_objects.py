@@ -16,6 +16,7 @@ from catalog_log.objects import (  # fmt: skip
     Errors,
     Index,
     MaterializedView,
+    PostCheck,
     Reference,
     Secret,
     Sequence,
@@ -24,6 +25,8 @@ from catalog_log.objects import (  # fmt: skip
     SparkText,
     Table,
     View,
+    Webhook,
+    WebhookSource,
     cluster_of,
     own_columns,
     view_inputs,
@@ -39,6 +42,8 @@ DEFINED = Definition((Reference(("app", "t"), "u1", "app", ("a", "b")), Referenc
 TEXT = SparkText("SELECT 1 AS `a`", ("u1", "u2"), ("u1", "u3"))
 NUMBERED = tuple(dataclasses.replace(column, id=n) for n, column in enumerate(COLUMNS, 1))
 OBJECTS = [
+    (WebhookSource(*HEAD, NUMBERED, webhook=Webhook("json", "id", ("a",), True, ("b",), PostCheck(
+        "c", Secret("env", "TIDEMARK_SECRET_A"), "sha256", "hex", "v="))), 3),
     (Table(*HEAD, COLUMNS), 1),
     (Source(*HEAD, COLUMNS, topic="orders", format="json", envelope="none", errors_id="u8"), 1),
     (Errors(*HEAD, COLUMNS, source_id="u6"), 1),
