@@ -95,6 +95,45 @@ def test_what_a_block_writes_hangs_on_what_it_read(level, refused):
     run(story)
 
 
+@pytest.mark.parametrize(
+    ("read", "refused"),
+    [
+        ("select n from k where id = 2", False),
+        ("select n from k where id = 1", True),
+        ("select n from k where n > 0 and id = 1", True),
+        ("select n from k where id = 3", True),  # one that is not there yet
+        ("select n from k where name = 'one'", True),
+        ("select n from k where name = 'two'", False),
+        ("select n from kv where id = 2", False),
+        ("select n from kv where id = 1", True),
+        ("select sum(n) from k where id = 2", False),
+        ("select n from k where id > 1", True),
+        ("select a.n from k a, k b where a.id = 2 and b.id = 2", False),
+        ("select (select max(n) from k) from k where id = 2", True),
+    ],
+)
+@pytest.mark.parametrize("params", [False, True])
+def test_a_serializable_block_that_read_one_key_hangs_on_that_alone(read, refused, params):
+    async def story(block, other, world):
+        await other.execute("create table k (id int primary key, name text unique, n int)")
+        await other.execute("create view kv as select * from k")
+        await other.execute("insert into k values (1, 'one', 10), (2, 'two', 20)")
+        await block.set_isolation_level(IsolationLevel.SERIALIZABLE)
+        text, values = (read.replace("= 2", "= %s"), (2,) * read.count("= 2")) if params else (read, ())
+        await block.execute(text, values)
+        await block.execute("insert into u values (7)")
+        await other.execute("update k set n = 11 where id = 1")
+        await other.execute("insert into k values (3, 'three', 30)")
+        if refused:
+            with pytest.raises(errors.SerializationFailure):
+                await block.commit()
+        else:
+            await block.commit()
+        assert await one(other, "select count(*) from u where a = 7") == (not refused)
+
+    run(story)
+
+
 def test_what_was_read_was_written_and_then_dropped():
     async def story(block, other, world):
         assert await one(block, "select count(*) from t") == 1
