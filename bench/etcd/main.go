@@ -1,8 +1,8 @@
 // One etcd member and its callers in one process: compare-and-set on one key, as fast as they can.
 //
 // Usage: etcd DIRECTORY CLIENT_PORT PEER_PORT CALLERS SECONDS.  Prints one JSON object: sets a second, sets, tries, the
-// 99th percentile of how long a set took from its first try on, in ms, and the sets of each caller.  A caller reads the key's revision, then sets it on condition that it is still that; where it is not, it tries
-// again.
+// 99th percentile of how long a set took from its first try on, in ms, and the sets of each caller.  A caller reads the
+// key's revision, then sets it on condition that it is still that; where it is not, it tries again.
 package main
 
 import (

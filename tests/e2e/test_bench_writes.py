@@ -1,4 +1,6 @@
-"""The figures of writes are measured, small: that they can be, and that each checks what it has written."""
+"""The figures of writes are measured, small: that they can be, and that each checks what it has written.
+
+Every day TPC-C's terminals run on logs in memory (``tests/adapter/test_tpcc.py``); this takes a minute and a half."""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from bench.tpcc import figures as tpcc
 from bench.tpcc.data import Scale
 from embedded.stack import Stack
 
-pytestmark = [pytest.mark.integration, pytest.mark.spark]
+pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.long]
 
 
 def test_transactions_of_tpcc_leave_what_its_conditions_ask(stack: Stack) -> None:
