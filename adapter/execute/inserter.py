@@ -90,9 +90,8 @@ class Inserter:
         """Make ``entries`` visible at one timestamp (the answer; ``None`` where there are no rows).
 
         ``block_reads`` are the tables that their transaction block read at ``block_read_ts`` and hangs on,
-        ``block_keys`` keys
-        of others and ``block_ranges`` ranges of such.  A single entry that hangs on nothing is committed together with
-        others of its kind.
+        ``block_keys`` keys of others and ``block_ranges`` ranges of such.  A single entry that hangs on nothing is
+        committed together with others of its kind.
 
         Cancelled while a commit is under way it answers what became of that; else nothing happened.
 

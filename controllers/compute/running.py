@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from sqlglot import exp
 
 from controllers.compute.answer_bounds import TOO_MUCH, Bound
@@ -121,28 +121,26 @@ def _collected(spark: SparkSession, sql: str, large: bool, outlet: Outlet | None
     tasks = max(1, frame._jdf.queryExecution().toRdd().getNumPartitions())
     share = max(ANSWER_BYTES_MAX // tasks, ANSWER_BYTES_LEAST)
     bound = Bound.of(frame.schema, share)
-    if bound is not None:
-        try:
-            return bound.on(frame).toArrow()
-        except (Py4JJavaError, PySparkException) as error:
-            if TOO_MUCH not in str(error):
-                raise
-            if bound.exact:
-                raise _too_large(share, tasks) from error
+    found = None if bound is None else _gathered(bound.on(frame))
+    if found is None and (bound is None or not bound.exact):
+        found = _gathered(frame.mapInArrow(_within(share), frame.schema))
+    if found is None:
+        raise ResultTooLarge(
+            "the result is too large",
+            detail=f"more than {share} bytes of one of {tasks} tasks, all together at most {ANSWER_BYTES_MAX}",
+            hint="filter it, or aggregate it",
+        )
+    return found
+
+
+def _gathered(frame: DataFrame) -> pa.Table | None:
+    """The rows of ``frame``; ``None`` where one of its tasks found that it has too many."""
     try:
-        return frame.mapInArrow(_within(share), frame.schema).toArrow()
+        return frame.toArrow()
     except (Py4JJavaError, PySparkException) as error:
         if TOO_MUCH not in str(error):
             raise
-        raise _too_large(share, tasks) from error
-
-
-def _too_large(share: int, tasks: int) -> ResultTooLarge:
-    return ResultTooLarge(
-        "the result is too large",
-        detail=f"more than {share} bytes of one of {tasks} tasks, all together at most {ANSWER_BYTES_MAX}",
-        hint="filter it, or aggregate it",
-    )
+        return None
 
 
 def _within(most: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

@@ -8,15 +8,12 @@ for cycles (``judge/checkers/list_append.py``).
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from judge.workloads.api import Failed, Invocation, World
-from judge.workloads.append import lists_appended_to
-from judge.workloads.asking import Asking, carried_out
-from judge.workloads.sql_client import SqlClient, prepare_world
-from judge.workloads.transactions import blocks
+from judge.workloads.api import World
+from judge.workloads.asking import Asking
+from judge.workloads.sql_client import prepare_world
+from judge.workloads.transactions import Transactions, TransactionsClient
 
 TABLE = "ranged"
 
@@ -44,53 +41,20 @@ def asked(steps: Sequence[Sequence]) -> Asking:
     return found
 
 
-class Ranges:
+class Ranges(Transactions):
     name = "ranges"
-    clients = 4
-    clients_quick = 3
-    rate = 2.0
-    rate_quick = 2.0
 
     def setup(self, world: World) -> None:
         prepare_world(world, [f"CREATE TABLE {TABLE} {COLUMNS}"])
-
-    def invocations(self, rng: random.Random, worker: int, workers: int) -> Iterator[Invocation]:
-        for steps in blocks(rng, worker, workers):
-            yield Invocation("txn", steps)
-
-    def final(self, worker: int, workers: int) -> Sequence[Invocation]:
-        """The newest lists, whose appends may not have been seen; elder ones were read while they were of use."""
-        return [Invocation("everything", [worker, workers])]
-
-    def settling(self, unknown: Invocation | None) -> Sequence[Invocation]:
-        """The lists that it appended to: the key's index answers."""
-        return lists_appended_to(unknown)
 
     def open(self, world: World, worker: int, life: int) -> RangesClient:
         return RangesClient(world, self.name, worker, life)
 
 
-class RangesClient(SqlClient):
-    def __init__(self, world: World, name: str, worker: int, life: int) -> None:
-        super().__init__(world, name, worker, life)
-        self.handlers = {"txn": self._transaction, "everything": self._everything}
+class RangesClient(TransactionsClient):
+    def asked(self, steps: Sequence[Sequence]) -> Asking:
+        return asked(steps)
 
-    def prepare(self, invocation: Invocation) -> Invocation:
-        """``everything`` becomes a block that reads the lists of this worker's share that there are."""
-        super().prepare(invocation)
-        if invocation.f != "everything":
-            return invocation
-        worker, workers = invocation.value
-        try:
-            keys = sorted(k for (k,) in self.sql.run(LISTS, write=False))
-        except Exception:  # it stays as it is, and fails, and is asked again
-            return invocation
-        return Invocation("txn", [["r", k, None] for k in keys if k % workers == worker])
-
-    def _everything(self, _value: Any) -> None:
-        raise Failed("NotPrepared", "nobody said which lists there are")
-
-    def _transaction(self, steps: list[list]) -> list[list]:
-        writes = any(step[0] == "append" for step in steps)
-        with self.sql.block(writes=writes) as run:
-            return carried_out(asked(steps), run)
+    def lists(self, worker: int, workers: int) -> list[int]:
+        keys = sorted(k for (k,) in self.sql.run(LISTS, write=False))
+        return [k for k in keys if k % workers == worker]

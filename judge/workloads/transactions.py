@@ -137,22 +137,32 @@ class Transactions:
 
 
 class TransactionsClient(SqlClient):
+    """Of blocks over lists, wherever these are."""
+
     def __init__(self, world: World, name: str, worker: int, life: int) -> None:
         super().__init__(world, name, worker, life)
         self.handlers = {"txn": self._transaction, "everything": self._everything}
+
+    def asked(self, steps: Sequence[Sequence]) -> Asking:
+        """The statements of a block, and its steps with the reads filled."""
+        return asked(steps)
+
+    def lists(self, worker: int, workers: int) -> list[int]:
+        """The lists that there are of this worker's share.  Raises what a read does."""
+        query = " UNION ALL ".join(f"SELECT k FROM kept_{number}" for number in range(TABLES))
+        keys = sorted({k for (k,) in self.sql.run(query, write=False)})
+        return [k for k in keys if k // TABLES % workers == worker]
 
     def prepare(self, invocation: Invocation) -> Invocation:
         """``everything`` becomes a block that reads the lists of this worker's share that there are."""
         super().prepare(invocation)
         if invocation.f != "everything":
             return invocation
-        worker, workers = invocation.value
-        query = " UNION ALL ".join(f"SELECT k FROM kept_{number}" for number in range(TABLES))
         try:
-            keys = sorted({k for (k,) in self.sql.run(query, write=False)})
+            keys = self.lists(*invocation.value)
         except Exception:  # it stays as it is, and fails, and is asked again
             return invocation
-        return Invocation("txn", [["r", k, None] for k in keys if k // TABLES % workers == worker])
+        return Invocation("txn", [["r", k, None] for k in keys])
 
     def _everything(self, _value: Any) -> None:
         raise Failed("NotPrepared", "nobody said which lists there are")
@@ -160,4 +170,4 @@ class TransactionsClient(SqlClient):
     def _transaction(self, steps: list[list]) -> list[list]:
         writes = any(step[0] == "append" for step in steps)
         with self.sql.block(writes=writes) as run:
-            return carried_out(asked(steps), run)
+            return carried_out(self.asked(steps), run)
