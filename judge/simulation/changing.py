@@ -136,15 +136,19 @@ def _in_block(asking: Callable[[], Asking]) -> Callable:
 
 
 def transactions(rng: random.Random, worker: int) -> Calls:
-    for steps in lists.blocks(rng, worker, 16):
-        writes = any(what == "append" for what, _, _ in steps)
-        yield Call("transactions", "txn", steps, _in_block(lambda steps=steps: lists.asked(steps)), read=not writes)
+    return _over_lists("transactions", lists.asked, rng, worker)
 
 
 def ranges(rng: random.Random, worker: int) -> Calls:
+    return _over_lists("ranges", ranged.asked, rng, worker)
+
+
+def _over_lists(
+    workload: str, asked: Callable[[Sequence[Sequence]], Asking], rng: random.Random, worker: int
+) -> Calls:  # fmt: skip
     for steps in lists.blocks(rng, worker, 16):
         writes = any(what == "append" for what, _, _ in steps)
-        yield Call("ranges", "txn", steps, _in_block(lambda steps=steps: ranged.asked(steps)), read=not writes)
+        yield Call(workload, "txn", steps, _in_block(lambda steps=steps: asked(steps)), read=not writes)
 
 
 def accounts(rng: random.Random, worker: int) -> Calls:
