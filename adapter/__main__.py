@@ -11,6 +11,7 @@ from contextlib import AsyncExitStack
 
 import uvloop
 
+import journal.without_pandas  # noqa: F401 - before anything makes an array
 from adapter.ddl_topic.topic import DdlTopic
 from adapter.execute.build import open_executor
 from adapter.execute.executor import TidemarkExecutor

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 
+import journal.without_pandas  # noqa: F401 - before anything makes an array
 from collection.topic_keeper import add_partitions
 from controllers.storage.controller import CHECKPOINT_EVERY, StorageController
 from controllers.storage.sealer import GRACE_S, Waits
