@@ -31,6 +31,7 @@ from journal.sender import DEADLINE_MS
 from journal.settling import Fence
 from journal.timestamps import CATALOG, TABLE, CatalogTs, DataTs
 from journal.topics import verify_journal
+from oracle.checkpointed import CheckpointedLog
 from oracle.checkpoints import CHECKPOINT_POLICY, CheckpointPolicy, Checkpoints, open_recovered
 from oracle.fold import fold
 from oracle.image import dump, load
@@ -66,7 +67,7 @@ class _Read:
         return folded
 
 
-class Oracle:
+class Oracle(CheckpointedLog[OracleState]):
     """Open one with :meth:`open` (Kafka) or :meth:`over` (any transport); close it."""
 
     def __init__(
@@ -81,12 +82,10 @@ class Oracle:
         deadline_ms: int = DEADLINE_MS,
         clock: Callable[[], float] | None = None,
     ) -> None:
-        self.writer = writer
+        super().__init__(journal, writer, checkpoints)
         self._read = read or _Read()
-        self._journal = journal
         self._catalog_upper = catalog_upper
         self._now_ms = now_ms
-        self._checkpoints = checkpoints
         self._alarm_at_ms = 0
         lanes = make_lanes(catalog_upper, now_ms, lambda: journal.state)
         # A commit expects nothing of the log: it may be sent anew only once it is known that the first never counts.
@@ -141,29 +140,6 @@ class Oracle:
             return oracle, journal
 
         return open_recovered(connect, checkpoints, load, EMPTY, build)
-
-    @property
-    def state(self) -> OracleState:
-        """The newest folded state: immutable.  A linearizable read needs :meth:`barrier` instead."""
-        return self._journal.state
-
-    @property
-    def failed(self) -> Exception | None:
-        """What stopped this client for good, or ``None``."""
-        return self._journal.failed
-
-    @property
-    def failure(self) -> Future[Exception]:
-        """Given the exception that stops this client for good, if one ever does."""
-        return self._journal.failure
-
-    def subscribe(self, callback: Callable[[OracleState, OracleState, Sequence[Outcome]], None]) -> Callable[[], None]:
-        """Call ``callback(old, new, outcomes)`` on the reader thread after each batch; returns what ends that."""
-        return self._journal.subscribe(callback)
-
-    def when(self, predicate: Callable[[OracleState], bool], timeout_s: float) -> Future[OracleState]:
-        """The first state from now on for which ``predicate`` holds.  Fails with ``Unavailable`` 57014 in the end."""
-        return self._journal.when(predicate, timeout_s)
 
     def barrier(self) -> Future[OracleState]:
         """A state that holds everything acknowledged before this call.  May fail with ``Unavailable``."""
@@ -298,15 +274,8 @@ class Oracle:
             if asked and self.state.record_version < KEEPING:
                 self.raise_format(KEEPING).result()
             self._link.call(Kind.COMPACT, Compaction(since, asked)).result()
-        read_bytes, state = self._read.bytes, self.state  # but for what is folded at this moment, the same
-        topic_id = self._checkpoints.topic_id
-        start = self._checkpoints.save_and_cut(
-            state.next_offset,
-            dump(state, topic_id),
-            lambda image: load(image, topic_id) == state,
-            self._journal.transport,
-            policy,
-        )
+        read_bytes = self._read.bytes  # what is folded at this moment is in the image and not counted: saved again
+        start = self._save_and_cut(dump, load, policy)
         self._read.saved = max(self._read.saved, read_bytes)
         return start
 
@@ -314,15 +283,6 @@ class Oracle:
     def bytes_since_checkpoint(self) -> int:
         """As :attr:`records_since_checkpoint`, of their bytes: records that carry rows have up to 4 MiB each."""
         return self._read.bytes - self._read.saved
-
-    @property
-    def records_since_checkpoint(self) -> int:
-        """Records folded since the newest checkpoint that this process knows: when to make the next."""
-        return self.state.next_offset - self._checkpoints.newest_offset
-
-    def close(self) -> None:
-        """Stop.  What waits fails with ``Unavailable``, commits under way with ``Indeterminate``."""
-        self._link.close()
 
     def _watch_clock(self, old: OracleState, new: OracleState, _outcomes: Sequence[Outcome]) -> None:
         """Somebody's clock runs ahead: every timestamp follows it, so a person should know."""

@@ -20,6 +20,7 @@ from journal.sender import DEADLINE_MS, LaneSpec
 from journal.settling import Fence, Token
 from journal.timestamps import DataTs
 from journal.topics import verify_journal
+from oracle.checkpointed import CheckpointedLog
 from oracle.checkpoints import CHECKPOINT_POLICY, CheckpointPolicy, Checkpoints, open_recovered
 from oracle.errors import Reason, StaleEpoch, StaleUpper, refusal
 from oracle.model import Outcome, check_name
@@ -38,7 +39,7 @@ from oracle.views_records import (
 NAMES_PER_RECORD_MAX = 10_000
 
 
-class ViewsLog:
+class ViewsLog(CheckpointedLog[ViewsState]):
     """Open one with :meth:`open` (Kafka) or :meth:`over` (any transport); close it.  Any thread may call it."""
 
     def __init__(
@@ -49,9 +50,7 @@ class ViewsLog:
         *,
         deadline_ms: int = DEADLINE_MS,
     ) -> None:
-        self.writer = writer
-        self._journal = journal
-        self._checkpoints = checkpoints
+        super().__init__(journal, writer, checkpoints)
         lanes = _lanes(lambda: journal.state)
         # A tick that lands twice would be refused, a drop would not: what is numbered is settled alike.
         self._link = Link(journal, writer, lanes, Fence(_fence_record), deadline_ms=deadline_ms).start()
@@ -79,29 +78,6 @@ class ViewsLog:
             return cls(journal, unique_writer(writer_id), checkpoints, deadline_ms=deadline_ms), journal
 
         return open_recovered(connect, checkpoints, load_views, NO_VIEWS, build)
-
-    @property
-    def state(self) -> ViewsState:
-        """The newest folded state: immutable."""
-        return self._journal.state
-
-    @property
-    def failed(self) -> Exception | None:
-        """What stopped this client for good, or ``None``."""
-        return self._journal.failed
-
-    @property
-    def failure(self) -> Future[Exception]:
-        """Given the exception that stops this client for good, if one ever does."""
-        return self._journal.failure
-
-    def subscribe(self, callback: Callable[[ViewsState, ViewsState, Sequence[Outcome]], None]) -> Callable[[], None]:
-        """Call ``callback(old, new, outcomes)`` on the reader thread after each batch; returns what ends that."""
-        return self._journal.subscribe(callback)
-
-    def when(self, predicate: Callable[[ViewsState], bool], timeout_s: float) -> Future[ViewsState]:
-        """The first state from now on for which ``predicate`` holds.  Fails with ``Unavailable`` 57014 in the end."""
-        return self._journal.when(predicate, timeout_s)
 
     def claim(self, cluster: str) -> Future[int]:
         """Become the writer of ``cluster``; the new epoch.  Whoever held it before can commit nothing more.
@@ -132,23 +108,7 @@ class ViewsLog:
         """As :meth:`oracle.client.Oracle.checkpoint`; ``since`` is the oracle's, so that both keep the same history."""
         if since > self.state.since:
             self._link.call(ViewsKind.COMPACT, since).result()
-        state, topic_id = self.state, self._checkpoints.topic_id
-        return self._checkpoints.save_and_cut(
-            state.next_offset,
-            dump_views(state, topic_id),
-            lambda image: load_views(image, topic_id) == state,
-            self._journal.transport,
-            policy,
-        )
-
-    @property
-    def records_since_checkpoint(self) -> int:
-        """Records folded since the newest checkpoint that this process knows: when to make the next."""
-        return self.state.next_offset - self._checkpoints.newest_offset
-
-    def close(self) -> None:
-        """Stop.  What waits fails with ``Unavailable``, what is under way with ``Indeterminate``."""
-        self._link.close()
+        return self._save_and_cut(dump_views, load_views, policy)
 
 
 def _tick_weight(tick: Tick) -> int:

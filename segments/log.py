@@ -20,6 +20,7 @@ from journal.names import TopicNames
 from journal.sender import DEADLINE_MS, LaneSpec
 from journal.settling import Fence, Token
 from journal.topics import verify_journal
+from oracle.checkpointed import CheckpointedLog
 from oracle.checkpoints import CHECKPOINT_POLICY, CheckpointPolicy, Checkpoints, open_recovered
 from oracle.client import wall_clock_ms
 from oracle.errors import refusal
@@ -32,7 +33,7 @@ from segments.records import RECORD_VERSIONS, encode_segments_record
 NAMES_PER_RECORD_MAX = 10_000
 
 
-class SegmentsLog:
+class SegmentsLog(CheckpointedLog[SegmentsState]):
     """Open one with :meth:`open` (Kafka) or :meth:`over` (any transport); close it.  Any thread may call it."""
 
     def __init__(
@@ -44,9 +45,7 @@ class SegmentsLog:
         now_ms: Callable[[], int] = wall_clock_ms,
         deadline_ms: int = DEADLINE_MS,
     ) -> None:
-        self.writer = writer
-        self._journal = journal
-        self._checkpoints = checkpoints
+        super().__init__(journal, writer, checkpoints)
         # An exchange that lands twice would be refused; what is numbered is settled alike.
         lanes, fence = _lanes(now_ms, self._encoded), Fence(lambda token: self._encoded(_fence_record(token)))
         self._link = Link(journal, writer, lanes, fence, deadline_ms=deadline_ms).start()
@@ -76,26 +75,6 @@ class SegmentsLog:
             return cls(journal, writer, checkpoints, now_ms=now_ms, deadline_ms=deadline_ms), journal
 
         return open_recovered(connect, checkpoints, load_segments, NO_SEGMENTS, build)
-
-    @property
-    def state(self) -> SegmentsState:
-        """The newest folded state: immutable."""
-        return self._journal.state
-
-    @property
-    def topic_id(self) -> str:
-        """The identity of the log's topic: no two environments have one in common, however they are called."""
-        return self._checkpoints.topic_id
-
-    @property
-    def failed(self) -> Exception | None:
-        """What stopped this client for good, or ``None``."""
-        return self._journal.failed
-
-    def caught_up(self, timeout_s: float) -> Future[SegmentsState]:
-        """The state once everything is folded that the log held when this was called.  Raises, and fails with,
-        ``Unavailable`` where nobody tells."""
-        return self._journal.caught_up(timeout_s)
 
     def exchange(self, exchange: Exchange) -> Future[None]:
         """Rows are elsewhere from now on.  What is added must be in the store, durably, before this is called.
@@ -137,23 +116,7 @@ class SegmentsLog:
 
         Raises as :meth:`oracle.client.Oracle.checkpoint`.
         """
-        state, topic_id = self.state, self._checkpoints.topic_id
-        return self._checkpoints.save_and_cut(
-            state.next_offset,
-            dump_segments(state, topic_id),
-            lambda image: load_segments(image, topic_id) == state,
-            self._journal.transport,
-            policy,
-        )
-
-    @property
-    def records_since_checkpoint(self) -> int:
-        """Records folded since the newest checkpoint that this process knows: when to make the next."""
-        return self.state.next_offset - self._checkpoints.newest_offset
-
-    def close(self) -> None:
-        """Stop.  What waits fails with ``Unavailable``, what is under way with ``Indeterminate``."""
-        self._link.close()
+        return self._save_and_cut(dump_segments, load_segments, policy)
 
 
 def _fence_record(token: Token) -> SegmentsRecord:
