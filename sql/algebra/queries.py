@@ -20,11 +20,11 @@ from plan import relations as r
 from plan import scalars as s
 from plan.columns import outer_columns, own_columns, replaced
 from plan.nodes import Node, rewritten
-from plan.types import element_of
 from sql.algebra.grouped import folds, grouped, without_windows
+from sql.algebra.made_rows import with_rows
 from sql.algebra.scalars import Scalars, sort_of
 from sql.algebra.scope import NotPlanned, Rows, Source, Unsorted, beside
-from trees.nodes import Ordinality, bare, branches, reads_itself, unnest
+from trees.nodes import bare, branches, reads_itself, unnest
 from values.types import SqlType, carried, parse_type
 
 
@@ -303,7 +303,7 @@ class Planner:
             relation, kept = grouped(relation, keys, sets, kept, named)
         if condition is not None:
             relation = r.Filter(relation, kept.pop())
-        relation, kept = without_windows(relation, kept)
+        relation, kept = with_rows(*without_windows(relation, kept))
         return self._finished(select, relation, kept, len(values), order, rows)
 
     def _more(self, select: exp.Select, rows: Rows, values: Sequence[s.Scalar]) -> Sequence[s.Scalar]:
@@ -317,20 +317,8 @@ class Planner:
     def _outputs(
         self, select: exp.Select, relation: r.Relation, rows: Rows, values: list[s.Scalar]
     ) -> r.Relation:
-        """Fill ``values`` with the outputs, and give the relation of whose rows they are: a function among them makes
-        several of each."""
-        numbered = any(isinstance(each.unalias(), Ordinality) for each in select.expressions)
-        width = len(relation.columns)
-        for each in select.expressions:
-            inner = each.unalias()
-            if isinstance(inner, exp.Anonymous) and inner.this == "EXPLODE":
-                items = self.scalars.of(inner.expressions[0], rows)
-                relation = r.TableFunction(relation, items, r.Kind(element_of(items.type), True), numbered)
-                values.append(relation.column(width))
-            elif isinstance(inner, Ordinality):
-                values.append(relation.column(width + 1))
-            else:
-                values.append(self.scalars.of(inner, rows))
+        """Fill ``values`` with the outputs; the relation that they are of."""
+        values += [self.scalars.of(each.unalias(), rows) for each in select.expressions]
         return relation
 
     def _keys(

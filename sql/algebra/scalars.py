@@ -18,11 +18,12 @@ from plan.calls import aggregate, call, function_of, is_known, struct, windowed
 from plan.drawn import draws
 from plan.relations import Relation
 from plan.types import BYTEA, INT8, NOTHING, NUMBER, TEXT, Type, element_of, of_number
+from sql.algebra.made_rows import ROW_NUMBER, item
 from sql.algebra.scope import NotPlanned, Rows
 from trees.budget import OPERATORS, operands
 from trees.functions import display_name
 from trees.kinds import AGGREGATES, CALLS, IN_SPARKS_TEXT, TRIMS
-from trees.nodes import declared_type, unnest
+from trees.nodes import Ordinality, declared_type, unnest
 from trees.sequence_notes import CALL, CHOOSES, SEQUENCE
 from values.types import SqlType, carried
 
@@ -35,6 +36,8 @@ class Scalars:
     params: Mapping[int, SqlType]
     variables: Mapping[str, Type] = field(default_factory=dict)
     """What the lambdas around give."""
+    lists: dict[s.Scalar, int] = field(default_factory=dict)
+    """Those of whose items calls make rows, numbered as they come."""
 
     def of(self, node: exp.Expression, rows: Rows) -> s.Scalar:
         """``node`` of a row of ``rows``.  Raises ``NotPlanned``."""
@@ -172,6 +175,9 @@ class Scalars:
         name = str(node.this)
         if name == "STRUCT":
             return struct(None, tuple(self.of(each, rows) for each in node.expressions))
+        if name == "EXPLODE":
+            items = self.of(node.expressions[0], rows)
+            return item(items, self.lists.setdefault(items, len(self.lists)))
         if name.lower() in AGGREGATE_NAMES:
             return self._aggregate(name.lower(), node.expressions, rows)
         if not is_known(name.lower()):
@@ -289,4 +295,5 @@ _RULES: dict[type[exp.Expression], Callable[[Scalars, exp.Expression, Rows], s.S
     exp.Window: Scalars._window,
     exp.Exists: Scalars._exists,
     exp.Subquery: Scalars._subquery,
+    Ordinality: lambda c, node, rows: ROW_NUMBER,
 }

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from sql.typing.comparing import SORTS
 from sql.typing.windows import peers
-from trees.nodes import unnest
+from trees.nodes import call, unnest
 
 
 def distinct_rows(select: exp.Select) -> None:
@@ -32,6 +32,7 @@ def distinct_rows(select: exp.Select) -> None:
         sort = each.copy()
         sort.set("this", _sort_key(each.this, names, values, rows))
         sorts.append(sort)
+    late = _made_late(values, rows, keys, sorts)
     inner = exp.Select(**{k: v for k, v in select.args.items() if k not in _OUTER and v is not None}).copy()
     inner.set("expressions", [exp.alias_(value.copy(), name, quoted=True) for value, name in rows])
     place = exp.Window(
@@ -43,7 +44,9 @@ def distinct_rows(select: exp.Select) -> None:
     numbered = exp.Select(expressions=[*_same(shown), exp.alias_(place, _NUMBER, quoted=True)])
     numbered.set("from_", _from(inner, "_s"))
     outer = {
-        "expressions": [exp.alias_(_of("_d", f"_c{i}"), name, quoted=True) for i, name in enumerate(names)],
+        "expressions": [
+            exp.alias_(late.get(i) or _of("_d", f"_c{i}"), name, quoted=True) for i, name in enumerate(names)
+        ],
         "from_": _from(numbered, "_d"),
         "where": exp.Where(this=exp.EQ(this=_of("_d", _NUMBER), expression=exp.Literal.number(1))),
         "order": exp.Order(expressions=[_within(each, "_d") for each in sorts]) if sorts else None,
@@ -102,6 +105,39 @@ def _sort_key(
     for each in [each for each in holder.find_all(exp.Column) if not each.table and each.name in names]:
         each.replace(exp.column(f"_c{names.index(each.name)}", quoted=True))
     return holder.this
+
+
+def _made_late(
+    values: list[exp.Expression], rows: list[tuple[exp.Expression, str]], keys: list[str], sorts: list[exp.Expression]
+) -> dict[int, exp.Expression]:
+    """By their places the outputs that make rows, of columns of the innermost query, as Postgres has them behind an
+    ORDER BY that is not about them: of each row that stays.  ``rows`` have what they are made of in their places."""
+    makers = {f"_c{i}": i for i, value in enumerate(values) if _makes_rows(value)}
+    used = {*keys, *(column.name for each in sorts for column in each.find_all(exp.Column))}
+    if not sorts or used & makers.keys() or any(_makes_rows(value) for value, name in rows if name not in makers):
+        return {}
+    rows[:] = [(value, name) for value, name in rows if name not in makers]
+    return {place: _behind(values[place], rows) for place in makers.values()}
+
+
+def _makes_rows(node: exp.Expression) -> bool:
+    """Whether what is checked makes rows."""
+    return any(each.this == "EXPLODE" for each in node.find_all(exp.Anonymous))
+
+
+def _behind(node: exp.Expression, rows: list[tuple[exp.Expression, str]]) -> exp.Expression:
+    """``node``, which may make rows, of columns of the innermost query, which become some if they are none yet."""
+    if isinstance(node, exp.Anonymous) and node.this == "EXPLODE":
+        return call("EXPLODE", _behind(node.expressions[0], rows))
+    if _makes_rows(node):
+        made = node.copy()
+        for part in list(made.iter_expressions()):
+            part.replace(_behind(part, rows))
+        return made
+    if not node.find(exp.Column, exp.AggFunc, exp.Window, exp.Query, exp.Anonymous):
+        return node.copy()
+    rows.append((node, f"_e{len(rows)}"))
+    return _of("_d", rows[-1][1])
 
 
 def _within(ordered: exp.Expression, alias: str) -> exp.Expression:

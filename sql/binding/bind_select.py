@@ -20,9 +20,9 @@ from sql.typing.check_arrays import ORDERED_WITHIN
 from sql.typing.comparing import check_grouped, order_key
 from sql.typing.frames import check_frame
 from sql.typing.keys import by_key, check_no_keys
+from sql.typing.rows_made import check_rows_made
 from sql.typing.same_numbers import distinct_by_keys, group_by_keys, union_by_keys
 from sql.typing.scope import Scope
-from sql.typing.series import series
 from sql.typing.windows import partition
 from trees import types as t
 from trees.errors import ambiguous, grouping, mismatch, unsupported
@@ -314,6 +314,7 @@ def _values(c: Checker, values: exp.Values, scope: Scope, aliases: list[str]) ->
 
 def _select(c: Checker, select: exp.Select, scope: Scope, items: dict[str, Item]) -> Outputs:
     scope.selects = True
+    check_rows_made(select)
     _sources(c, select, scope, items)
     if select.args.get("having") is not None:
         from_columns(select.args["having"].this, scope, select)
@@ -339,9 +340,6 @@ def _select(c: Checker, select: exp.Select, scope: Scope, items: dict[str, Item]
     found: Outputs = []
     for each in list(select.expressions):
         inner = each.this if isinstance(each, exp.Alias) else each
-        if isinstance(inner, exp.GenerateSeries):
-            found.append((each.alias_or_name, series(c, inner, scope)))
-            continue
         found.append((each.alias_or_name, c.visit(inner, scope)))
     distinct = select.args.get("distinct")
     if distinct is not None and distinct.args.get("on") is None:

@@ -13,6 +13,7 @@ from functions.registry import MAKE_ROWS
 from journal.errors import InvalidUsage
 from sql.binding.apart import number_outputs
 from sql.syntax.dialect import WRITTEN
+from sql.typing.rows_made import check_none
 from trees.errors import syntax, unsupported
 from trees.functions import display_name
 from trees.nodes import JsonbAgg, Ordinality, copied, declared_type, only, position, union_all
@@ -23,6 +24,7 @@ def prepare_tree(root: exp.Expression) -> exp.Expression:
     """A changed copy of ``root`` that is a SELECT or a set operation of them."""
     root = copied(root)
     holder = exp.Paren(this=root)
+    check_none((row for values in root.find_all(exp.Values) for row in values.expressions), "VALUES")
     for table in [each for each in root.find_all(exp.Table) if isinstance(each.this, exp.Values)]:
         others = {key: value for key, value in table.args.items() if key != "this"}  # ``((VALUES …) v JOIN …)``
         table.replace(exp.Subquery(this=_select_values(table.this), **others))

@@ -32,6 +32,7 @@ from sql.statements.select import algebra_bound
 from sql.statements.sequence_calls import calls_in, of_query
 from sql.syntax import statements as st
 from sql.typing.assign import assign
+from sql.typing.rows_made import check_none
 from trees.budget import bounded
 from trees.errors import unsupported
 from values.types import SqlType
@@ -95,6 +96,8 @@ class _Change:
         s, image = self._s, self._image
         if isinstance(s, st.Update):
             check_each_row(s.rows, "UPDATE")
+            check_none(s.rows.expressions, "UPDATE")
+        check_none(s.returning or (), "RETURNING")
         self._check_columns()
         sets = self._sets()
         inside = isinstance(s, st.Delete) and s.returning is not None
@@ -113,8 +116,6 @@ class _Change:
         )  # fmt: skip
         if bound.system:
             raise unsupported(f"{s.tag} by what system relations say", "ask them first, and name the values")
-        if bound.tree.find(exp.Anonymous) and any(_makes_rows(each) for each in bound.tree.expressions):
-            raise unsupported(f"a set-returning function in {s.tag}")
         if inside:
             self._hide(bound, len(sets) + len(self._stored), numbered)
         params = self._parameters(bound, {} if returning is None else returning.bound.params)
@@ -339,7 +340,3 @@ def _parameters(trees: abc.Sequence[exp.Expression]) -> range:
         if isinstance(each.this, exp.Literal) and each.this.this.isdigit()
     ]  # fmt: skip
     return range(1, 1 + max(numbers, default=0))
-
-
-def _makes_rows(output: exp.Expression) -> bool:
-    return any(isinstance(each, exp.Anonymous) and each.this == "EXPLODE" for each in output.walk())

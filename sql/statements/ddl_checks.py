@@ -12,21 +12,20 @@ from sqlglot import exp
 
 from catalog_log import model, records
 from catalog_log.objects import Check, Table
-from functions.registry import MAKE_ROWS, SEQUENCES
+from functions.registry import SEQUENCES
 from journal.errors import InvalidUsage
 from sql.binding.bind import folded
 from sql.objects.identifiers import check_identifier, name_made_of
 from sql.objects.names import ImageLike, Names
 from sql.statements.select import is_system_part
 from sql.syntax.constraints import Constraint
+from sql.typing.rows_made import makes_rows
 from sql.views.kept_checks import bound_condition, planned
 from trees import types as t
 from trees.errors import grouping, mismatch, no_column, no_from_entry, unsupported
 from trees.nodes import position
 
 WHERE = "check constraints"
-
-_MAKE_ROWS = (exp.GenerateSeries, exp.ExplodingGenerateSeries, exp.Explode, exp.Unnest)
 
 
 def with_check(
@@ -113,7 +112,7 @@ def _check_kinds(holder: exp.Expression) -> None:
     for found in holder.find_all(exp.AggFunc):
         raise grouping(f"aggregate functions are not allowed in {WHERE}", position(found))
     for found in holder.walk():
-        if isinstance(found, _MAKE_ROWS) or isinstance(found, exp.Anonymous) and found.name.lower() in MAKE_ROWS:
+        if makes_rows(found):
             told = f"set-returning functions are not allowed in {WHERE}"
             raise InvalidUsage(told, sqlstate="0A000", position=position(found))
     for found in holder.find_all(exp.Parameter):

@@ -20,6 +20,7 @@ from sql.typing.assign import assign
 from sql.typing.check import Checker
 from sql.typing.check_zoned import checker_for
 from sql.typing.float_ranges import with_ranges
+from sql.typing.rows_made import check_none
 from sql.typing.scope import Scope
 from trees import types as t
 from trees.errors import unsupported
@@ -37,6 +38,7 @@ def check_default(
         raise unsupported("a subquery or aggregate in DEFAULT")
     if node.find(exp.Column):
         raise InvalidUsage("cannot use column reference in DEFAULT expression", sqlstate="0A000")
+    check_none([node], "DEFAULT expressions")
     if node.find(exp.Parameter):
         raise InvalidUsage("there is no parameter $1", sqlstate="42P02")
     checker = checker_for(zone, lambda query, scope: check_query(checker, query, scope, {}), defines=True)
@@ -73,6 +75,7 @@ def typed_expression(
 
     Not yet with the digits and fields of ``wanted``, to which rows are held when they are made.
     """
+    check_none([node], "VALUES")
     holder = exp.Paren(this=normalize_identifiers(node.copy(), dialect="postgres"))
     check_known(holder)
     annotate_types(holder, dialect="postgres")

@@ -22,6 +22,7 @@ from sql.statements.plans import InsertPlan, Returning, SelectPlan
 from sql.statements.sequence_calls import calls_in, of_query
 from sql.syntax.query import Insert
 from sql.syntax.values_list import Cells, Param
+from sql.typing.rows_made import check_none
 from trees.errors import grouping, unsupported
 from trees.nodes import position
 from values.types import SqlType
@@ -77,6 +78,7 @@ def bound_returning(
     ``beside``: the parameters of the statement; ``assigned``: the types of what outputs are set to, which stand in
     another place than RETURNING: ``where``.
     """
+    check_none(outputs, where)
     query = returning_query(outputs, source)
     _check_subqueries(query, where)
     check_outputs(query, image, names, where)

@@ -22,6 +22,7 @@ from sql.syntax.parse import parse
 from sql.system.calls import names_of
 from sql.system.queries import SystemQuery, typed_query
 from sql.system.scope import Columns
+from sql.typing.rows_made import makes_rows
 from trees.types import format_literal
 from values.text.arrays import show_array
 from values.text.text_format import quoted_literal
@@ -117,8 +118,8 @@ def parts_in(plan: SelectPlan, params: Sequence[object | None], image: ImageLike
         return None
     tree = _filled(plan, params)
     parts = parts_of(tree)
-    if not parts:
-        return None
+    if not parts or any(makes_rows(node) for part in parts for node in part.walk()):
+        return None  # of rows that a part makes there is more than one
     return Parts(tree, tuple(parts), typed_query(_selected(parts), image, names).columns, names_of(tree), image, names)
 
 

@@ -30,6 +30,7 @@ from sql.typing.free_numerics import freed
 from sql.typing.gathered_jsonb import JSONB_AGGREGATES
 from sql.typing.rows_compared import compared_rows
 from sql.typing.scope import CHECKED, Scope
+from sql.typing.series import SERIES
 from sql.typing.zones import Zone
 from trees import types as t
 from trees.budget import joined
@@ -109,7 +110,7 @@ class Checker:
         kind = type(node)
         if kind in _COMPARED:
             return self._comparison(node, scope)
-        for table in (EXPRESSIONS, TIME, AGGREGATES, TEXT, ARRAYS, JSONB, JSONB_AGGREGATES):
+        for table in (EXPRESSIONS, TIME, AGGREGATES, TEXT, ARRAYS, SERIES, JSONB, JSONB_AGGREGATES):
             if kind in table:
                 return table[kind](self, node, scope)
         if kind in WITHOUT_ARGUMENTS:

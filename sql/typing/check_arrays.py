@@ -14,6 +14,7 @@ from sql.typing.check_array_functions import overlaps, sliced, typed_index
 from sql.typing.check_jsonb import subscripted
 from sql.typing.comparing import check_comparable
 from sql.typing.keys import by_key, key_of, keys_of
+from sql.typing.rows_made import makes_rows
 from sql.typing.scope import Scope
 from trees import types as t
 from trees.errors import mismatch, no_function, no_operator, not_unique, unsupported, untyped
@@ -58,8 +59,10 @@ def _of_rows(c: Checker, node: exp.Array, query: exp.Expression, scope: Scope) -
         raise InvalidUsage("subquery must return only one column", sqlstate="42601", position=position(node))
     output, distinct, order = select.expressions[0], select.args.get("distinct"), select.args.get("order")
     value = output.unalias()
-    if value.find(exp.AggFunc, exp.Explode, exp.Star):
+    if value.find(exp.AggFunc, exp.Star):
         raise _other_rows("of an aggregate", node)
+    if any(makes_rows(each) for each in value.walk()):
+        raise _other_rows("of an expression that makes rows", node)
     keys = [each.copy() for each in order.expressions] if order else []
     for key in keys:
         named = isinstance(key.this, exp.Column) and not key.this.table and key.this.name == output.alias_or_name

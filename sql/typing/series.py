@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from sqlglot import exp
 
 from journal.errors import InvalidUsage
 from sql.typing.casts import micros_of
-from sql.typing.check import Checker
 from sql.typing.check_functions import signed
 from sql.typing.free_numerics import check_no_free, freed
 from sql.typing.interval_parts import native
 from sql.typing.own_signatures import moment
 from sql.typing.scope import Scope
+from sql.typing.signatures import standing_for
 from trees import types as t
 from trees.errors import no_function, unsupported
 from trees.nodes import call, cast, interval, interval_parts, position, unnest
@@ -19,6 +21,9 @@ from trees.own import own
 from values.limits import SERIES_MAX
 from values.time.clock import MICROS_PER_DAY
 from values.types import SqlType
+
+if TYPE_CHECKING:
+    from sql.typing.check import Checker
 
 _ZERO = exp.Literal.number(0)
 
@@ -45,7 +50,8 @@ def series(c: Checker, node: exp.GenerateSeries, scope: Scope) -> SqlType:
         raise InvalidUsage("step size cannot equal zero", sqlstate="22023", position=position(node))
     listed = _sequence(start, end, step)
     known = isinstance(unnest(step.this), (exp.Literal, exp.Neg))
-    node.replace(call("EXPLODE", _guarded(start, end, step, listed, [] if known else [_no_step(step)])))
+    rows = _guarded(start, end, step, listed, [] if known else [_no_step(step)])
+    node.replace(standing_for(rows, found, many=True))  # DuckDB's would be int8 whatever it is of
     return found
 
 
@@ -153,3 +159,6 @@ def _guarded(
 
 def _test(kind: type[exp.Binary], left: exp.Expression, right: exp.Expression) -> exp.Expression:
     return kind(this=left.copy(), expression=right.copy())
+
+
+SERIES = {exp.GenerateSeries: series, exp.ExplodingGenerateSeries: series}
