@@ -22,6 +22,7 @@ from bench import (
     executors,
     journals,
     large_view,
+    own_rows,
     planning,
     round_trips,
     segments,
@@ -91,13 +92,15 @@ def main(argv: list[str]) -> int:
                         lambda: planning.figures(stack.kafka, stack.dsn(), chosen))  # fmt: skip
             if "sessions" in wanted:
                 measure("sessions: 64 at once, beside Postgres", lambda: sessions.figures(stack.dsn(), chosen))
-    asked = any(map(chosen, (*contention.NAMES, *tpcc.NAMES, *topics.NAMES)))
+    asked = any(map(chosen, (*contention.NAMES, *own_rows.NAMES, *tpcc.NAMES, *topics.NAMES)))
     if {"writes", "topics"} & set(wanted) and asked:
         with _stack(adapters=2) as stack:
             dsns = [stack.dsn(number) for number in range(2)]
             if "writes" in wanted:
                 measure("writes: sessions that change rows at once, over two adapters, beside Postgres and etcd",
                         lambda: contention.figures(stack, chosen))  # fmt: skip
+                measure("writes: statements by key in blocks that have written",
+                        lambda: own_rows.figures(dsns[0], chosen))  # fmt: skip
                 measure("writes: TPC-C's new-order and payment, beside Postgres", lambda: tpcc.figures(dsns, chosen))
             if "topics" in wanted:
                 measure("topics: messages to rows and rows to messages", lambda: topics.figures(stack, chosen))

@@ -138,11 +138,12 @@ class CatalogRelations:
         types: Sequence[tuple[str, SqlType]],
         tables: Mapping[str, pa.Table],
         running: Running | None = None,
+        again: bool = True,
     ) -> pa.Table:
-        """The rows of a query over ``tables``, relations by their ids, which no other question sees."""
-        return as_types(
-            _constants().constant(query, running or Running(), tables), [sql_type for _, sql_type in types]
-        )
+        """The rows of a query over ``tables``, relations by their ids, which no other question sees.  ``again``:
+        whether it will be asked once more over others."""
+        found = _constants().constant(query, running or Running(), tables, again)
+        return as_types(found, [sql_type for _, sql_type in types])
 
     @bounded
     def values(self, query: Query) -> list[object]:
@@ -228,10 +229,11 @@ class _Database:
         return as_types(self._ask(question.text, running), [carried(kind).type for _, kind in question.columns])
 
     def constant(
-        self, query: Query, running: Running, tables: Mapping[str, pa.Table] | None = None
+        self, query: Query, running: Running, tables: Mapping[str, pa.Table] | None = None, again: bool = True
     ) -> pa.Table:
         """Of a query whose functions the binder chose.  This database holds no relation that could be written."""
-        return self._ask(constants.text_of(query) if tables is None else _text_over_rows(query), running, tables)
+        text = _text_over_rows(query) if tables is not None and again else constants.text_of(query)
+        return self._ask(text, running, tables)
 
     def _ask(self, text: str, running: Running, tables: Mapping[str, pa.Table] | None = None) -> pa.Table:
         first = "" if self._system is None else _READ_ONLY

@@ -17,18 +17,17 @@ from adapter.execute.constants import Constants
 from adapter.execute.draws import Draws
 from adapter.execute.images import Images
 from adapter.execute.key_looks import KeyLooks, Look, When
+from adapter.execute.own_keys import own_by_key
 from adapter.execute.returned import rows_returned
 from adapter.execute.rows import Rows, asks_engine, rows_of_query
 from adapter.execute.session_names import names_of
 from adapter.execute.uniques import Uniques, hanging_on
 from adapter.state.session_state import SessionState
 from catalog_log.image import Image
-from collection.columns import sql_type
 from journal.errors import InvalidUsage
 from journal.timestamps import DataTs
 from sql.objects.uniques import Unique
 from sql.statements.plans import ConflictPlan, InsertPlan
-from values.types import arrow_type
 
 
 @dataclass
@@ -151,12 +150,8 @@ class Conflicting:
             if wanted:
                 look = Look(unique, wanted, when)
                 committed |= await self._looks.rows(session, image, look, rows.table.columns)
-        written: dict[bytes, pa.Table | None] = {}
-        for entry in own:
-            gone = entry.removed is not None
-            for _, of in entry.keys:
-                written |= {key: None if gone else _plain(entry, n) for n, key in enumerate(of) if key is not None}
-        return _There(committed, written)
+        asked = {key for _, of in keys for key in of if key is not None}
+        return _There(committed, own_by_key(own, asked))
 
     async def _updated(
         self,
@@ -238,11 +233,3 @@ def _in_order(
             updated.append(place[n])
             touched.add(key)
     return updated, added, order
-
-
-def _plain(entry: Rows, row: int) -> pa.Table:
-    """A row of the transaction's own, as those are that are looked up."""
-    found = entry.rows.slice(row, 1)
-    kinds = [arrow_type(sql_type(column.type)) for column in entry.columns]
-    arrays = [column.cast(kind) for column, kind in zip(found.columns, kinds, strict=True)]
-    return pa.Table.from_arrays(arrays, names=[f"c{at}" for at in range(len(arrays))])

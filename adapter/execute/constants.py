@@ -18,6 +18,7 @@ from adapter.execute.held_checks import hold
 from adapter.execute.rows import Evaluate
 from catalog_log.objects import Item, Table, own_columns
 from collection.columns import sql_type
+from lower.duckdb.decided import Undecided, decided
 from lower.duckdb.engine import Running
 from plan import relations as r
 from plan.scalars import Scalar
@@ -53,13 +54,27 @@ class Constants:
         """What a query gives that reads ``tables`` alone, by the ids of their relations."""
         return await interruptible(self._over_given, plan, params, tables)
 
-    def _over_given(
-        self, plan: SelectPlan, params: Sequence[object | None], tables: Mapping[str, pa.Table], running: Running
+    async def decided_over(
+        self, plan: SelectPlan, params: Sequence[object | None], tables: Mapping[str, pa.Table]
     ) -> pa.Table:
+        """The same of what a cluster would be asked otherwise: 0A000 where another engine might choose another answer
+        (:mod:`lower.duckdb.decided`)."""
+        return await interruptible(self._over_given, plan, params, tables, as_decided=True)
+
+    def _over_given(
+        self, plan: SelectPlan, params: Sequence[object | None], tables: Mapping[str, pa.Table], running: Running,
+        as_decided: bool = False,
+    ) -> pa.Table:  # fmt: skip
         query = plan.query(params)
         if query is None:
             raise untold("this query", "what it reads has no plan")
-        return self._relations.of_rows(query, [(c.name, c.type) for c in plan.columns], tables, running)
+        if as_decided:
+            try:
+                query = decided(query)
+            except Undecided as why:
+                raise untold("this query", str(why)) from why
+        types = [(c.name, c.type) for c in plan.columns]
+        return self._relations.of_rows(query, types, tables, running, again=not as_decided)
 
     def _whole(
         self, plan: SelectPlan, params: Sequence[object | None], drawn: r.Query | None, running: Running

@@ -43,6 +43,7 @@ from adapter.execute.plans import Plans, param_oids_of
 from adapter.execute.reads import Reads
 from adapter.execute.registries import Registries
 from adapter.execute.returned import returned
+from adapter.execute.rows import gathered
 from adapter.execute.selects import Selects
 from adapter.execute.sequences import Sequences
 from adapter.execute.session_names import names_of
@@ -226,7 +227,7 @@ class TidemarkExecutor:
     async def commit(self, session: SessionState) -> Sequence[Notice]:
         entries = list(session.buffer)
         session.buffer.clear()
-        await self.commits.commit(session, entries)
+        await self.commits.commit(session, gathered(entries))
         return ()
 
     async def rollback(self, session: SessionState, buffered: Sequence[object]) -> None:

@@ -129,7 +129,7 @@ def _historical(
 
 def _explained(plan: SelectPlan, image: ImageLike, gear: str, planned: Sequence[str] = ()) -> Explanation:
     asked = plan.reads or plan
-    by_cluster = asked.kind == "peek" and asked.lookup is None
+    by_cluster = asked.kind == "peek" and asked.lookup is None and asked.one_row is None
     return Explanation(_select(plan, image, gear, planned), _peek(asked) if by_cluster else None)
 
 
@@ -182,15 +182,17 @@ def _select(plan: SelectPlan, image: ImageLike, gear: str, planned: Sequence[str
     if plan.kind == "catalog":
         return [f"System relations: answered by the adapter at catalog timestamp {plan.catalog_ts}"]
     lines = []
-    if plan.lookup is not None:
-        index = image.item(plan.lookup.index_id)
-        on = image.item(plan.lookup.relation_id)
-        columns = ", ".join(key_names(index, on)[: len(plan.lookup.key)]) if index else ""
+    found = plan.lookup or plan.one_row
+    if found is not None:
+        index = image.item(found.index_id)
+        on = image.item(found.relation_id)
+        columns = ", ".join(key_names(index, on)[: len(found.key)]) if index else ""
         lines.append(
-            f"Index lookup on {index.name if index else plan.lookup.index_id}"
+            f"Index lookup on {index.name if index else found.index_id}"
             + (f" by {columns}" if columns else ", whole relation")
         )
-        lines += [f"  {line}" for line in _residual(plan.lookup.residual, on)]
+        made = ["evaluated by the adapter"] if plan.lookup is None else _residual(found.residual, on)
+        lines += [f"  {line}" for line in made]
     else:
         lines += _asked(plan, gear)
     lines.append("Inputs: " + ", ".join(f"{_label(image, each)} ({each})" for each in plan.inputs))

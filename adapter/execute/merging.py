@@ -10,6 +10,7 @@ import pyarrow as pa
 from adapter.execute.constants import Constants
 from adapter.execute.images import Images
 from adapter.execute.key_looks import KeyLooks, Look, When
+from adapter.execute.own_keys import own_by_key
 from adapter.execute.reads import Reads
 from adapter.execute.results import as_promised, collect
 from adapter.state.session_state import SessionState
@@ -43,12 +44,14 @@ class Merging:
         self, block: SessionState, image: Image, keyed: Keyed, params: Sequence[object | None]
     ) -> Looked | None:
         """What is looked up where ``block`` reads, which the block then hangs on; ``None`` where the whole table is to
-        be read: the keys are many, or their values an error, or the block has written to the table before.
+        be read: the keys are many, or their values an error, or what the block has written to the table is not here, or
+        is of other columns or constraints.
 
         Raises what reading the source and the index raises.
         """
         table, unique = keyed.table, keyed.unique
-        if any(each.table.id == table.id for each in block.buffer[: block.transaction.visible]):
+        own = [each for each in block.buffer[: block.transaction.visible] if each.table.id == table.id]
+        if any(each.runs or each.columns != table.columns or unique not in each.uniques for each in own):
             return None
         if block.transaction.read_ts is None:
             block.transaction.read_ts = (await self._images.barrier())[0].last_ts
@@ -65,10 +68,14 @@ class Merging:
         wanted = {name: tuple(values) for name, *values in rows if name is not None}
         look = Look(unique, wanted, When(block.transaction.read_ts, True))
         there = await self._looks.rows(block, image, look, table.columns)
+        there |= own_by_key(own, wanted)
         schema = pa.schema([(each.name, arrow_type(sql_type(each.type))) for each in table.stored])
         place = {column.stored_as: at for at, column in enumerate(table.columns)}
         order = [place[each.name] for each in table.stored]
-        tables = [pa.Table.from_arrays([each.column(at) for at in order], schema=schema) for each in there.values()]
+        tables = [
+            pa.Table.from_arrays([each.column(at) for at in order], schema=schema)
+            for each in there.values() if each is not None
+        ]  # fmt: skip
         whole = pa.concat_tables(tables).combine_chunks() if tables else schema.empty_table()
         return Looked(table.id, frozenset(wanted), whole)
 

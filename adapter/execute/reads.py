@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 import pyarrow as pa
 
 from adapter.execute.beside import on_thread_if
 from adapter.execute.constants import Constants
+from adapter.execute.here import Here
+from adapter.execute.key_reads import KeyReads
 from adapter.execute.peeks import PeekAnswer, Peeks, give_up
 from adapter.execute.planning import LONG_CHARS
 from adapter.execute.plans import Plans
@@ -41,6 +43,7 @@ class Reads:
         self._peeks = peeks
         self._plans = plans
         self._constants = constants
+        self._key_reads = KeyReads(peeks, constants, self.of_cluster)
 
     async def read(
         self,
@@ -64,12 +67,12 @@ class Reads:
             return await self._peek(session, image, plan, params, as_of)
         transaction, tables = session.transaction, tables_below(image, [i for i in plan.inputs if i not in given])
         seen = session.buffer[: transaction.visible]
-        own = own_rows(image, plan, [each for each in seen if each.table.id in tables])
+        written = [each for each in seen if each.table.id in tables]
         if not session.reads_at_one_timestamp:
-            return await self._peek(session, image, plan, params, as_of, own=own, given=given)
+            return await self._peek(session, image, plan, params, as_of, written=written, given=given)
         again = transaction.read_ts is not None
         at = transaction.read_ts if again else as_of
-        answer = await self._peek(session, image, plan, params, at, again, own, given=given)
+        answer = await self._peek(session, image, plan, params, at, again, written, given=given)
         if not again:
             assert answer.as_of is not None, "a controller says where it read"
             transaction.read_ts = DataTs(answer.as_of)
@@ -95,11 +98,17 @@ class Reads:
         params: Sequence[object | None],
         as_of: DataTs | None,
         only_at: bool = False,
-        own: tuple[Own, ...] = (),
+        written: Sequence[Rows] = (),
         written_ts: DataTs | None = None,
         given: Mapping[str, pa.Table] = MappingProxyType({}),
     ) -> PeekAnswer:
         cluster = cluster_named(image, session.variable("cluster"))
+        if not given and plan.by_key is not None:
+            at = as_of, only_at, cluster.id
+            answer = await self._key_reads.answer(session, image, plan, params, *at, written)
+            if answer is not None:
+                return answer
+        own = own_rows(image, plan, written)
         return await self.of_cluster(session, plan, params, as_of, only_at, cluster.id, own, written_ts, given)
 
     async def of_cluster(
@@ -156,19 +165,6 @@ class Reads:
         if peek.own:
             raise unsupported("reading this in the transaction block that wrote to it", hint="COMMIT first")
         return peek._replace(sql=await self._plans.of_size(plan.large, LONG_CHARS, plan.spark_sql, params))
-
-
-class Here:
-    """An answer that no controller has given."""
-
-    as_of = None
-
-    def __init__(self, table: pa.Table) -> None:
-        self._table = table
-
-    async def batches(self) -> AsyncIterator[pa.RecordBatch]:
-        for batch in self._table.to_batches():
-            yield batch
 
 
 def own_rows(image: Image, plan: SelectPlan, written: Sequence[Rows]) -> tuple[Own, ...]:

@@ -4,7 +4,7 @@ them."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Protocol
@@ -69,6 +69,11 @@ class Rows:
             (each, each.keys_of([self.rows.column(place[name]) for name in each.stored_as]))
             for each in self.uniques
         ]
+
+    @cached_property
+    def by_key(self) -> dict[tuple[int, ...], dict]:
+        """What :mod:`adapter.execute.laid_over` remembers of them: each block's statement looks at all of its rows."""
+        return {}
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -228,6 +233,34 @@ def merged(entries: Sequence[Rows]) -> Rows:
     planned_on = tuple(answers for each in entries for answers in each.planned_on)
     first = entries[0]
     return Rows(first.table, rows, min(each.catalog_upper for each in entries), planned_on, uniques=first.uniques)
+
+
+def gathered(entries: Sequence[Rows]) -> list[Rows]:
+    """The same rows with as few entries as may be: of each table those that come as one, and those that go.  A block
+    has an entry or two for each of its statements, and everybody who folds its commit handles each by itself."""
+    together: dict[object, list[Rows]] = {}
+    for each in entries:
+        single = each.runs or each.heavy
+        key = each.table.id, each.columns, each.removed is None, tuple([unique.index.id for unique in each.uniques])
+        together.setdefault(id(each) if single else key, []).append(each)
+    return [of[0] if len(of) == 1 else _as_one(of) for of in together.values()]
+
+
+def _as_one(entries: Sequence[Rows]) -> Rows:
+    first = entries[0]
+    schema = first.rows.schema
+    rows = [each.rows.rename_columns(schema.names).cast(schema) for each in entries]
+    read_at = [each.read_ts for each in entries if each.read_ts is not None]
+    return replace(
+        first,
+        rows=pa.concat_tables(rows).combine_chunks(),
+        catalog_upper=min(each.catalog_upper for each in entries),
+        planned_on=tuple({id(answers): answers for each in entries for answers in each.planned_on}.values()),
+        read_ts=min(read_at, default=None),
+        reads=tuple(dict.fromkeys(name for each in entries for name in each.reads)),
+        ranges=tuple(dict.fromkeys(each for entry in entries for each in entry.ranges)),
+        points=frozenset().union(*(each.points for each in entries)),
+    )
 
 
 def check_buffer(entries: Sequence[Rows]) -> None:

@@ -34,10 +34,13 @@ class Lookup:
     key: tuple[tuple[object, ...], ...]
     residual: Mapping[str, object]
 
+    def values(self, params: Sequence[object | None]) -> tuple[object, ...]:
+        """The values of its key for one execution."""
+        return tuple([key_value(part, params) for part in self.key])
+
     def filled(self, params: Sequence[object | None], types: Mapping[int, SqlType]) -> tuple[tuple[object, ...], str]:
         """``(key values, residual text)`` for one execution."""
-        key = tuple([key_value(part, params) for part in self.key])
-        return key, self._fixed or json.dumps(_fill(self.residual, params))
+        return self.values(params), self._fixed or json.dumps(_fill(self.residual, params))
 
     @cached_property
     def _fixed(self) -> str | None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from catalog_log.objects import Index, Relation
+from lower.lookup.asked import Lookup
 from lower.lookup.lowering import Below, conjuncts_of, fixed_by
 from lower.lookup.portable import Form, NotPortable, Portable
+from lower.lookup.seen import places_read
 from plan import relations as r
 from plan import scalars as s
+from plan.calls import is_definite, unknown
 from plan.nodes import walk
 from values.types import SqlType
 
@@ -42,6 +45,24 @@ def point(
         fixed = fixed_by(index, conjuncts, relation)
         if len(fixed) == len(index.key):
             return index, tuple([value for value, _ in fixed])
+    return None
+
+
+def one_row(
+    plan: r.Relation, relation: Relation, indexes: Sequence[Index], params: Mapping[int, SqlType]
+) -> Lookup | None:
+    """What finds the row of ``relation`` that ``plan`` reads, by the whole key of one of ``indexes``, which are unique:
+    where the plan reads it in one place, nothing else, and makes nothing of it that hangs on the clock or on chance.
+    It has no residual: what is made of the row is the plan itself."""
+    places = places_read(plan, params)
+    if not indexes or places is None or [each.item_id for each in places] != [relation.id]:
+        return None
+    if not all(is_definite(node) and unknown(node) is None for node in walk(plan)):
+        return None
+    for index in indexes:
+        fixed = fixed_by(index, list(places[0].conditions), relation)
+        if len(fixed) == len(index.key):
+            return Lookup(index.id, relation.id, tuple([value for value, _ in fixed]), {})
     return None
 
 

@@ -122,7 +122,9 @@ class _Change:
         self._assign(bound, sets)
         old, beside = len(assigned), len(assigned) + len(self._stored)
         plan, algebra = algebra_bound(bound, image, self._names)
-        plan = replace(plan, columns=bound.columns, params=params, lookup=None if self._table.dropped else plan.lookup)
+        plan = replace(plan, columns=bound.columns, params=params)
+        if self._table.dropped:
+            plan = replace(plan, lookup=None, one_row=None)
         new = self._new(plan, sets, old) if isinstance(s, st.Update) else None
         at = len(bound.columns) - 1 if numbered else None
         uniques = uniques_of(self._table, image)

@@ -79,6 +79,9 @@ class SelectPlan:
     params: Mapping[int, SqlType]
     catalog_ts: CatalogTs
     lookup: Lookup | None = None
+    one_row: Lookup | None = None
+    """Of one without a ``lookup``: what finds the one row that it can see of the one table that it reads, by all
+    columns of a constraint's key.  What it makes of that row is for an engine."""
     system: SystemQuery | None = None
     """Of a ``catalog`` query: it with its types.  ``None`` where it reads no relation and is not the system's as a
     whole: ``tree`` is as the user wrote it then."""
@@ -116,6 +119,12 @@ class SelectPlan:
         """What of it a controller is asked for."""
         asked = self.reads or self
         return asked if asked.kind == "peek" else None
+
+    @property
+    def by_key(self) -> Lookup | None:
+        """What finds all rows that it can see of the one relation that it reads, by values for columns of an index."""
+        found = self.lookup or self.one_row
+        return found if found is not None and found.key else None
 
     def for_row(
         self, params: Sequence[object | None], row: Sequence[object | None]

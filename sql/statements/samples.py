@@ -96,7 +96,7 @@ class Shortened:
             check_whole(tree)
         params = {**plan.params, **{left_out: plan.params[one] for left_out, one in self._types_of.items()}}
         # Of the keys that it sees, those of samples are a few.
-        return replace(plan, tree=tree, lookup=lookup, params=params, keys_seen=())
+        return replace(plan, tree=tree, lookup=lookup, one_row=None, params=params, keys_seen=())
 
     @cached_property
     def _types_of(self) -> dict[int, int]:

@@ -7,17 +7,20 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from catalog_log.objects import Index, Relation, View
+from catalog_log.objects import Index, Relation, Table, View
 from journal.errors import InvalidUsage
 from journal.timestamps import CatalogTs
+from lower.duckdb.decided import Undecided, decided
 from lower.lookup.asked import Lookup
 from lower.lookup.lowering import lookup, read_by
+from lower.lookup.points import one_row
 from plan import relations as r
 from sql.binding.bind import Bound, bind_query, real_tables
 from sql.binding.recursion import only_of_constants
 from sql.objects.called import Objects
 from sql.objects.given import is_given
 from sql.objects.names import ImageLike, Names
+from sql.objects.uniques import uniques_of
 from sql.statements.keys_seen import Seen, keys_seen
 from sql.statements.plans import SelectPlan
 from sql.statements.put_back import NotAlike
@@ -61,7 +64,7 @@ def historical(plan: SelectPlan) -> SelectPlan:
         raise unsupported("AS OF of system relations", hint="tidemark log --at tells what the catalog held")
     if plan.reads is not None or plan.draws:
         raise unsupported("a sequence's value AS OF a timestamp", hint="read first, then draw")
-    return plan if plan.lookup is None else replace(plan, lookup=None)
+    return plan if plan.by_key is None and plan.lookup is None else replace(plan, lookup=None, one_row=None)
 
 
 @bounded
@@ -195,7 +198,7 @@ def algebra_bound(bound: Bound, image: ImageLike, names: Names) -> tuple[SelectP
     none."""
     objects = Objects.of(image)
     tree = inline_views(bound.tree, bound.relations, objects)
-    found = algebra = None
+    found = one_row = algebra = None
     seen: tuple[Seen, ...] = ()
     draws = bound.volatile is not None and bool(calls_in(tree))
     if draws:
@@ -208,6 +211,8 @@ def algebra_bound(bound: Bound, image: ImageLike, names: Names) -> tuple[SelectP
         tree, query = planned_as(tree, bound.params, objects)
         if not isinstance(query, Unplanned):
             found, algebra = _lookup_of(query.relation, bound, image, names), query
+            if found is None and bound.volatile is None:
+                one_row = _one_row_of(query, bound, image, names)
             seen = keys_seen(query.relation, bound.params, image)
     plan = SelectPlan(
         kind="constant" if bound.constant else "given" if all(map(is_given, bound.depends_on)) else "peek",
@@ -218,6 +223,7 @@ def algebra_bound(bound: Bound, image: ImageLike, names: Names) -> tuple[SelectP
         params=bound.params,
         catalog_ts=CatalogTs(image.upper - 1),
         lookup=found,
+        one_row=one_row,
         volatile=bound.volatile is not None,
         literals=bound.literals,
         draws=draws,
@@ -234,6 +240,21 @@ def _lookup_of(plan: r.Relation, bound: Bound, image: ImageLike, names: Names) -
         return None
     indexes = [each for each in image.dependents(item.id) if isinstance(each, Index)]
     return lookup(plan, item, [each for each in indexes if each.cluster_id == cluster.id], bound.params)
+
+
+def _one_row_of(query: r.Query, bound: Bound, image: ImageLike, names: Names) -> Lookup | None:
+    """What finds the one row that ``query`` can see, by an index of the session's cluster: where any engine would make
+    the same of it."""
+    cluster = image.cluster_by_name(names.cluster)
+    table = image.item(bound.inputs[0]) if cluster is not None and len(bound.inputs) == 1 else None
+    if not isinstance(table, Table) or table.dropped:
+        return None
+    uniques = [each.index for each in uniques_of(table, image) if each.index.cluster_id == cluster.id]
+    try:
+        decided(query)
+    except Undecided:
+        return None
+    return one_row(query.relation, table, uniques, bound.params)
 
 
 def reads_nothing(ast: exp.Expression) -> bool:

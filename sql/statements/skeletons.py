@@ -141,5 +141,6 @@ def fits(plan: object, written: object) -> bool:
     )
 
 
-def _index_of(plan: SelectPlan) -> tuple[str, int] | None:
-    return None if plan.lookup is None else (plan.lookup.index_id, len(plan.lookup.key))
+def _index_of(plan: SelectPlan) -> tuple[bool, str, int] | None:
+    found = plan.lookup or plan.one_row
+    return None if found is None else (plan.lookup is None, found.index_id, len(found.key))

@@ -40,7 +40,7 @@ from journal.memory import MemoryCheckpointStore, MemoryTopic, MemoryTransport
 from oracle.checkpoints import Checkpoints
 from oracle.client import Oracle
 from trees.nodes import data_type
-from values.types import parse_type
+from values.types import carried, parse_type
 
 GENESIS = Genesis(FORMAT_VERSION, "env", "topic")
 
@@ -128,7 +128,7 @@ class StorePeeks:
 
     def _lookup(self, lookup, table) -> pa.Table:
         item = self.catalog.image.item(lookup.relation_id)
-        types = [parse_type(c.type) for c in item.stored]
+        types = [carried(parse_type(c.type)) for c in item.stored]
         names = [c.name for c in item.stored]
         positions = [names.index(n) for n in self.catalog.image.item(lookup.index_id).key[: len(lookup.key)]]
         arrangement = Arrangement(positions)

@@ -1,0 +1,152 @@
+"""Reads by key that an index does not answer by itself: it finds the rows, and what is made of them is made here.
+
+There are two.  In a transaction block that has written to the table, its own rows come over those of the index
+(:mod:`adapter.execute.laid_over`): sent to the cluster with the read instead, they would have the whole table read for
+each statement.  And a statement may make of the one row that it reads what no index evaluates (CASE, functions of
+text): an engine makes it here of that row, instead of there of the whole table.
+
+Where it does not fit (a key of many rows, rows of the block's that are not here, values that the engine here refuses)
+the answer is ``None``, and the cluster reads as it does without a key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+
+from adapter.execute.beside import on_thread_if
+from adapter.execute.constants import Constants
+from adapter.execute.here import Here
+from adapter.execute.laid_over import ROWS_MAX, Keyed, Row, answered, laid_over
+from adapter.execute.peeks import PeekAnswer, Peeks
+from adapter.execute.results import as_promised
+from adapter.execute.rows import Rows
+from adapter.execute.session_names import names_of
+from adapter.state.session_state import SessionState
+from catalog_log import model
+from catalog_log.image import Image
+from catalog_log.objects import Index, Table
+from collection.columns import sql_type
+from controllers.peeks.peek import Lookup, Peek
+from journal.errors import InvalidUsage, TidemarkError
+from journal.timestamps import DataTs
+from sql.objects.identifiers import quoted
+from sql.objects.names import name_parts
+from sql.statements.plans import SelectPlan
+from sql.statements.select import plan_select
+from sql.syntax.parse import parse
+
+CANCELED = "57014"
+
+Otherwise = Callable[..., Awaitable[PeekAnswer]]
+"""Reads by a plan as any other is read: :meth:`adapter.execute.reads.Reads.of_cluster`."""
+
+
+class KeyReads:
+    """Those of sessions.  Lives on one event loop."""
+
+    def __init__(self, peeks: Peeks, constants: Constants, otherwise: Otherwise) -> None:
+        self._peeks = peeks
+        self._constants = constants
+        self._otherwise = otherwise
+
+    async def answer(
+        self,
+        session: SessionState,
+        image: Image,
+        plan: SelectPlan,
+        params: Sequence[object | None],
+        as_of: DataTs | None,
+        only_at: bool,
+        cluster_id: str,
+        written: Sequence[Rows],
+    ) -> Here | None:
+        """The answer to ``plan`` where it is read by key, with what the session's block has ``written`` of what it
+        reads.  Raises what reading the index raises, and what the plan's expressions do."""
+        keyed = _keyed(image, plan, params, cluster_id, written)
+        if keyed is None:
+            return None
+        found = await self._found(session, image, plan, keyed, as_of, only_at, cluster_id)
+        if found is None:
+            return None
+        rows, read_ts = found
+        laid = await on_thread_if(any(each.heavy for each in written), laid_over, rows, written, keyed)
+        if plan.lookup is not None:
+            return Here(answered(plan.asked(params)[1], keyed, laid), read_ts)
+        try:
+            tables = {keyed.table.id: keyed.as_table(laid)}
+            return Here(await self._constants.decided_over(plan, params, tables), read_ts)
+        except TidemarkError as error:
+            if error.sqlstate == CANCELED:
+                raise
+            return None  # the cluster decides what is an error
+
+    async def _found(
+        self,
+        session: SessionState,
+        image: Image,
+        plan: SelectPlan,
+        keyed: Keyed,
+        as_of: DataTs | None,
+        only_at: bool,
+        cluster_id: str,
+    ) -> tuple[list[Row], int | None] | None:
+        """The committed rows, and where they were read; ``None`` where they are too many."""
+        table = keyed.table
+        lookup = Lookup(keyed.index.id, table.id, keyed.values, keyed.whole)
+        peek = Peek("", "", (table.id,), plan.catalog_ts, as_of, lookup, only_at=only_at)
+        answer = await self._peeks.lookup(peek, cluster_id)
+        if answer is None or (answer.as_of is not None and answer.as_of < session.written_ts):
+            answer = await self._by_reading(session, image, keyed, as_of, only_at, cluster_id)
+            if answer is None:
+                return None
+        rows: list[Row] = []
+        async for batch in answer.batches():
+            rows += keyed.rows_of(batch)
+        return None if len(rows) > ROWS_MAX else (rows, answer.as_of)
+
+    async def _by_reading(
+        self, session: SessionState, image: Image, keyed: Keyed, as_of: DataTs | None, only_at: bool, cluster_id: str
+    ) -> PeekAnswer | None:
+        """The same rows where the index does not have them at once, and is waited for."""
+        table = keyed.table
+        names = replace(names_of(session), cluster=image.get(model.CLUSTERS, cluster_id).name)
+        by = {column.stored_as: column for column in table.columns}
+        key = [by[name] for name in keyed.index.key[: len(keyed.values)]]
+        said = ", ".join(quoted(by[column.name].name) for column in table.stored)
+        tests = " and ".join(f"{quoted(column.name)} = ${number}" for number, column in enumerate(key, 1))
+        text = f"select {said} from {'.'.join(map(quoted, name_parts(image, table)))} where {tests}"
+        try:
+            declared = {number: sql_type(column.type) for number, column in enumerate(key, 1)}
+            plan = plan_select(parse(f"{text} limit {ROWS_MAX + 1}").ast, image, names, declared)
+            answer = await self._otherwise(session, plan, keyed.values, as_of, only_at, cluster_id)
+        except InvalidUsage as error:
+            if error.sqlstate[:2] == "22":  # a value that its column never has
+                return None
+            raise
+        return _As(answer, plan)
+
+
+class _As:
+    """An answer in the types that its plan promises."""
+
+    def __init__(self, answer: PeekAnswer, plan: SelectPlan) -> None:
+        self.as_of, self._answer, self._plan = answer.as_of, answer, plan
+
+    def batches(self):
+        return as_promised(self._answer, self._plan.columns)
+
+
+def _keyed(
+    image: Image, plan: SelectPlan, params: Sequence[object | None], cluster_id: str, written: Sequence[Rows]
+) -> Keyed | None:
+    """The rows that ``plan`` sees, where it is read by key here."""
+    by_key = plan.by_key
+    if by_key is None or (plan.lookup is not None and not written):
+        return None  # an index answers it by itself, or none does
+    table, index = image.item(by_key.relation_id), image.item(by_key.index_id)
+    if not isinstance(table, Table) or table.dropped or not isinstance(index, Index) or index.cluster_id != cluster_id:
+        return None
+    values, _ = plan.values(params)
+    keyed = Keyed(table, index, by_key.values(values))
+    return keyed if keyed.takes(written) else None

@@ -1,0 +1,143 @@
+"""Rows that an index finds by key, with a transaction block's own rows laid over them.  Pure.
+
+Promises: :func:`laid_over` gives the rows of that key that the table would have, were the block's writes committed
+where it reads; a residual over them (:func:`answered`) is what the index would answer then.  So it goes by what an
+index goes by, its own tuples and its own evaluator: values are equal here where they are equal there (1 and 1.0,
+every NaN, -0.0 and 0.0), and a read by key gives the same before the block's first write and after it.
+
+A row that the block took away is a count less, one that it wrote a count more, whatever statement it was and in
+whatever order: only sums are looked at, as of any change.  So a row that was updated twice, taken away and written
+anew, or moved to this key by an UPDATE of it needs no rule of its own, and neither does TRUNCATE, whose rows are all
+here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import pyarrow as pa
+
+from adapter.execute.rows import Rows
+from catalog_log.objects import Index, Table
+from collection.columns import sql_type
+from controllers.arrangements.residual import Residual, compile_residual
+from controllers.arrangements.tuples import Row, canonical, to_rows, to_table, to_values
+from controllers.peeks.peek import OWN_BYTES_MAX
+from values.types import SqlType, arrow_type, carried
+
+ROWS_MAX = 1_000
+"""Of one key, as the index finds them: they travel as wholes and become tuples, some 10 µs a row.  With more of them it
+is the cluster that reads, with the block's rows beside."""
+
+OVER_BYTES_MAX = 4 * OWN_BYTES_MAX
+"""Of a block's own rows of one table, as Arrow has them, whose keys are looked at: as many as could be sent to a
+cluster with a read, where numbers take a quarter of this.  Each becomes a tuple once, in some 5 µs."""
+
+
+@dataclass(frozen=True)
+class Keyed:
+    """Rows of ``table``, which has lost no columns, by values for the leading columns of ``index``."""
+
+    table: Table
+    index: Index
+    values: tuple[object, ...]
+
+    @cached_property
+    def places(self) -> tuple[int, ...]:
+        """Where the columns of the key are in a row."""
+        at = {column.name: place for place, column in enumerate(self.table.stored)}
+        return tuple([at[name] for name in self.index.key[: len(self.values)]])
+
+    @cached_property
+    def types(self) -> tuple[SqlType, ...]:
+        """Those of a row, as an index has them."""
+        return tuple([carried(sql_type(column.type)) for column in self.table.stored])
+
+    @cached_property
+    def key(self) -> Row:
+        """The values as an index has them."""
+        types = self.types
+        return tuple([canonical(value, types[at]) for value, at in zip(self.values, self.places, strict=True)])
+
+    @property
+    def whole(self) -> str:
+        """The residual that gives the rows as wholes: one more than ``ROWS_MAX`` where there are so many."""
+        return _whole(len(self.types))
+
+    def takes(self, written: Sequence[Rows]) -> bool:
+        """Whether rows that a block has ``written`` to the table are all here, are not too many, and have the columns
+        that the table has."""
+        columns, size = self.table.columns, 0
+        for entry in written:
+            size += entry.size
+            if entry.runs or size > OVER_BYTES_MAX or entry.columns != columns:
+                return False
+        return True
+
+    def rows_of(self, batch: pa.RecordBatch) -> list[Row]:
+        """What was found, in the order of the columns as they are stored, without rows of other keys."""
+        kinds = [arrow_type(kind) for kind in self.types]
+        arrays = [array.cast(kind) for array, kind in zip(batch.columns, kinds, strict=True)]
+        rows = to_rows(pa.Table.from_arrays(arrays, names=[f"c{at}" for at in range(len(arrays))]))
+        return [row for row in rows if self._key_of(row) == self.key]
+
+    def as_table(self, rows: Iterable[tuple[Row, int]]) -> pa.Table:
+        """Rows as an engine reads them in the place of the table."""
+        schema = pa.schema([(each.name, arrow_type(sql_type(each.type))) for each in self.table.stored])
+        return to_table([row for row, count in rows for _ in range(count)], schema)
+
+    def _key_of(self, row: Row) -> Row:
+        return tuple([row[at] for at in self.places])
+
+    def changes(self, entry: Rows) -> list[tuple[Row, int]]:
+        """Of what the block has written the rows of this key, each with what it adds to their count."""
+        if None in self.key:
+            return []
+        known = entry.by_key.get(self.places)
+        if known is None:
+            known = entry.by_key[self.places] = self._grouped(entry)
+        return known.get(self.key, [])
+
+    def _grouped(self, entry: Rows) -> dict[Row, list[tuple[Row, int]]]:
+        at = {column.stored_as: place for place, column in enumerate(entry.columns)}
+        columns = [
+            to_values(entry.rows.column(at[column.name]).cast(arrow_type(kind)))
+            for column, kind in zip(self.table.stored, self.types, strict=True)
+        ]
+        diff = 1 if entry.removed is None else -1
+        found: dict[Row, list[tuple[Row, int]]] = {}
+        for row in zip(*columns, strict=True):
+            found.setdefault(self._key_of(row), []).append((row, diff))
+        return found
+
+
+@lru_cache
+def _whole(width: int) -> str:
+    project = [["col", at] for at in range(width)]
+    return json.dumps({"filter": None, "project": project, "aggregate": None, "order_by": [], "limit": ROWS_MAX + 1,
+                       "offset": 0})  # fmt: skip
+
+
+def laid_over(found: Sequence[Row], written: Iterable[Rows], keyed: Keyed) -> list[tuple[Row, int]]:
+    """The rows that were ``found`` with what a block has ``written`` to their table: each once, with how often it is
+    there."""
+    counts: dict[Row, int] = {}
+    for row in found:
+        counts[row] = counts.get(row, 0) + 1
+    for entry in written:
+        for row, diff in keyed.changes(entry):
+            counts[row] = counts.get(row, 0) + diff
+    return [(row, count) for row, count in counts.items() if count > 0]
+
+
+def answered(residual: str, keyed: Keyed, rows: Sequence[tuple[Row, int]]) -> pa.Table:
+    """What an index with these ``rows`` answers.  Raises what the residual's expressions raise."""
+    return _compiled(residual, keyed.types).run(rows)
+
+
+@lru_cache(maxsize=1000)  # as an index remembers them: a statement's text repeats, with its values in the key
+def _compiled(residual: str, types: tuple[SqlType, ...]) -> Residual:
+    return compile_residual(residual, types)

@@ -1,0 +1,191 @@
+"""Reads by key in a block that has written: by the index with the block's rows over it, as the cluster would."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from unittest.mock import patch
+
+import psycopg
+import pytest
+
+from adapter.execute import laid_over
+from adapter.execute.key_reads import KeyReads
+from tests.adapter.blocks_by_key import SETUP, Block, blocks, run_block
+from tests.adapter.test_copies import client, on_a_loop, rows
+from tests.adapter.test_uniques import Indexed
+from tests.adapter.world import World
+from tests.seeds import seed_of_commit
+
+TABLE = "create table t (k int primary key, n int, x text)"
+ROWS = "insert into t select g, g * 10, 'x' || g from generate_series(1, 50) g"
+
+
+async def by_cluster(*_, **__):
+    """Nothing is read by key: the way it was before."""
+    return None
+
+
+@asynccontextmanager
+async def opened(*setup: str, world: type[World] = Indexed, autocommit: bool = False):
+    """A connection to an adapter of a ``world``, and what its cluster has been asked for since ``setup``."""
+    found = []
+
+    class Noted(world.answers):
+        def __init__(self, *given) -> None:
+            super().__init__(*given)
+            found.append(self)
+
+    class Here(world):
+        answers = Noted
+
+    async with client(Here(), *setup, autocommit=autocommit) as connection:
+        found[0].asked.clear()
+        yield connection, found[0].asked
+
+
+BY_KEY = (
+    ("update t set n = n + 1 where k = 7", "select n, x from t where k = 7", [(72, "x7")]),
+    ("update t set n = case when n > 5 then n + 1 end where k = 7", "select n from t where k = 7", [(72,)]),
+    ("update t set x = x || '!' where k = 7", "select upper(x), n from t where k = 7", [("X7!!", 70)]),
+    ("delete from t where k = 7", "select * from t where k = 7", []),
+    ("update t set k = 57 where k = 7", "select * from t where k = 57 and n = 70", [(57, 70, "x7")]),
+    ("update t set n = 0 where k = 7 and x like '%7'", "select count(*), sum(n) from t where k = 7", [(1, 0)]),
+)
+
+
+@pytest.mark.parametrize(("change", "read", "left"), BY_KEY)
+@on_a_loop
+async def test_a_block_that_has_written_reads_by_key_without_its_cluster(change, read, left):
+    async with opened(TABLE, ROWS) as (c, asked):
+        await c.execute("insert into t values (51, 1, 'new')")
+        await c.execute("update t set n = n + 1 where k = 3")
+        for _ in range(2):
+            await c.execute(change)
+        assert await rows(c, read) == left
+        assert asked == []
+        await c.commit()
+        assert await rows(c, read) == left
+
+
+@on_a_loop
+async def test_rows_of_its_own_are_written_over_and_over_and_taken_back():
+    async with opened(TABLE, ROWS) as (c, asked):
+        n = "select n from t where k = 51"
+        await c.execute("insert into t values (51, 0, 'new')")
+        for _ in range(5):
+            await c.execute("update t set n = n + 1 where k = 51")
+        await c.execute("savepoint s")
+        await c.execute("update t set n = n * 100 where k = 51")
+        await c.execute("delete from t where k = 5")
+        assert await rows(c, n) == [(500,)] and await rows(c, "select n from t where k = 5") == []
+        await c.execute("rollback to s")
+        assert await rows(c, n) == [(5,)] and await rows(c, "select n from t where k = 5") == [(50,)]
+        await c.execute("delete from t where k = 51")
+        assert await rows(c, n) == []
+        await c.execute("insert into t values (51, 9, 'again')")
+        await c.execute("insert into t values (51, 1, 'x') on conflict (k) do update set n = t.n + excluded.n")
+        assert await rows(c, n) == [(10,)]
+        assert asked == []
+        await c.commit()
+        assert await rows(c, "select n, x from t where k = 51") == [(10, "again")]
+
+
+@on_a_loop
+async def test_equal_rows_are_counted():
+    """Of a table without a constraint: each UPDATE by a key that several rows have changes all of them."""
+    some = "insert into t values (1, 5), (1, 5), (1, 6), (2, 5)"
+    setup = "create table t (k int, n int)", "create index on t (k)", some
+    async with opened(*setup) as (c, asked):
+        await c.execute("insert into t values (1, 5), (null, 5)")
+        assert (await c.execute("update t set n = n + 1 where k = 1")).rowcount == 4
+        assert sorted(await rows(c, "select n from t where k = 1")) == [(6,), (6,), (6,), (7,)]
+        assert (await c.execute("delete from t where k = 1 and n = 6")).rowcount == 3
+        assert await rows(c, "select n from t where k = 1") == [(7,)]
+        assert asked == []
+        assert await rows(c, "select n from t where k = null") == []
+        await c.commit()
+        assert sorted(await rows(c, "select n from t")) == [(5,), (5,), (7,)]
+
+
+@on_a_loop
+async def test_after_truncate_nothing_of_the_index_counts():
+    async with opened(TABLE, ROWS) as (c, _):
+        await c.execute("update t set n = 1 where k = 7")
+        await c.execute("truncate t")
+        assert await rows(c, "select n from t where k = 7") == []
+        await c.execute("insert into t values (7, 0, 'new')")
+        await c.execute("update t set n = n + 1 where k = 7")
+        assert await rows(c, "select * from t where k = 7") == [(7, 1, "new")]
+        await c.commit()
+        assert await rows(c, "select * from t") == [(7, 1, "new")]
+
+
+@on_a_loop
+async def test_a_key_of_many_rows_and_a_block_of_many_are_read_by_the_cluster():
+    some = "insert into t select 1, g from generate_series(1, 30) g"
+    setup = "create table t (k int, n int)", "create index on t (k)", some
+    total = "select sum(n) from t where k = 1"
+    with patch.object(laid_over, "ROWS_MAX", 10), patch("adapter.execute.key_reads.ROWS_MAX", 10):
+        laid_over._whole.cache_clear()
+        async with opened(*setup) as (c, asked):
+            await c.execute("insert into t values (1, 1000)")
+            assert await rows(c, total) == [(1465,)] and len(asked) == 1
+    laid_over._whole.cache_clear()
+    with patch.object(laid_over, "OVER_BYTES_MAX", 100):
+        async with opened(*setup) as (c, asked):
+            await c.execute("insert into t select 2, g from generate_series(1, 30) g")
+            assert await rows(c, "select sum(n) from t where k = 2") == [(465,)] and len(asked) == 1
+
+
+@on_a_loop
+async def test_a_block_reads_the_rows_of_its_key_alone_whatever_it_has_written():
+    """What a commit hangs on is the key, as before the block's first write."""
+    for change in ("update t set n = n + 1 where k = 7", "update t set n = case when n > 0 then 1 end where k = 7"):
+        async with AsyncExitStack() as stack:
+            world = Indexed()
+            c = await stack.enter_async_context(client(world, TABLE, ROWS, autocommit=False))
+            other = await stack.enter_async_context(client(world))
+            await c.set_isolation_level(psycopg.IsolationLevel.SERIALIZABLE)
+            await c.execute("update t set n = 0 where k = 1")
+            await c.execute(change)
+            await c.execute("select upper(x) from t where k = 9")
+            await other.execute("update t set n = 5 where k = 8")
+            await c.commit()
+            await c.execute("update t set n = 0 where k = 1")
+            await c.execute(change)
+            await other.execute("update t set n = 5 where k = 7")
+            with pytest.raises(psycopg.errors.SerializationFailure):
+                await c.commit()
+            await c.rollback()
+            await c.execute("update t set n = 0 where k = 1")
+            await c.execute("select upper(x) from t where k = 60")
+            await other.execute("insert into t values (60, 1, 'phantom')")
+            with pytest.raises(psycopg.errors.SerializationFailure):
+                await c.commit()
+
+
+@on_a_loop
+async def test_an_error_is_the_clusters_to_find():
+    async with opened(TABLE, ROWS) as (c, asked):
+        await c.execute("update t set n = 0 where k = 7")
+        with pytest.raises(psycopg.Error):
+            await c.execute("update t set n = 1 / n where k = 7")
+        assert len(asked) == 1
+        await c.rollback()
+        await c.execute("update t set n = 2147483647 where k = 7")
+        with pytest.raises(psycopg.errors.NumericValueOutOfRange):
+            await c.execute("update t set n = n + 1 where k = 7")
+
+
+async def played(world: type[World], block: Block, slow: bool = False) -> list:
+    with patch.object(KeyReads, "answer", by_cluster) if slow else nullcontext():
+        async with client(world(), *SETUP, autocommit=True) as connection:
+            return await run_block(connection, block)
+
+
+@on_a_loop
+async def test_random_blocks_have_the_same_answers_by_key_and_by_reading_whole_tables():
+    for number, block in enumerate(blocks(seed_of_commit(), 6)):
+        fast = await played(Indexed, block)
+        assert await played(World, block) == fast, f"by waiting for the index: {number}"
+        assert await played(Indexed, block, slow=True) == fast, f"by the cluster: {number}"
