@@ -64,7 +64,7 @@ class _Chosen:
 
     def others(self) -> str:
         return self.of("v = v + 1", "v = coalesce(v, 0) + 10", "id = id + 1", "w = w + 10", "w = null", "v = v / 2",
-                       "v = case when v > 3 then 0 else v end, w = id * 7")  # fmt: skip
+                       "v = case when v > 3 then 0 else v end, w = (id % 100) * 7")  # fmt: skip
 
     def read(self) -> str:
         if self._chance.random() < 0.4:
