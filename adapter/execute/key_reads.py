@@ -71,7 +71,7 @@ class KeyReads:
             return None
         rows, read_ts = found
         laid = await on_thread_if(any(each.heavy for each in written), laid_over, rows, written, keyed)
-        if plan.lookup is not None:
+        if plan.by_key is not None and plan.by_key.residual:
             return Here(answered(plan.asked(params)[1], keyed, laid), read_ts)
         try:
             tables = {keyed.table.id: keyed.as_table(laid)}

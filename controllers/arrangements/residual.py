@@ -10,8 +10,10 @@ The form is JSON::
      "order_by": [[output_index, "asc" | "desc", "first" | "last"]…], "limit": n | null, "offset": n}
     E = ["col", i] | ["lit", text | null, sqltype] | ["=" | "<>" | "<" | "<=" | ">" | ">=", E, E]
       | ["and" | "or", E…] | ["not", E] | ["is_null", E] | ["in", E, E…] | ["+" | "-" | "*", E, E]
+      | ["case", E, E, E…, E]
     A = ["count_star"] | ["count", E] | ["sum", E] | ["min", E] | ["max", E]
 
+``case`` is of adapters alone, for rows that they have: controllers of before do not know it, so none is sent it.
 Where ``aggregate`` is given, the output is one row of aggregates over all rows that pass the filter, and ``project``
 is not looked at.
 """
@@ -182,6 +184,8 @@ def _expression(raw: Sequence, columns: Sequence[SqlType], depth: int) -> Expres
     if op in _ARITHMETIC:
         left, right = args
         return _arithmetic(op, left, right)
+    if op == "case" and len(args) >= 3 and len(args) % 2:
+        return _case(args)
     raise _malformed(f"unknown operator {op!r}")
 
 
@@ -241,6 +245,22 @@ def _logic(args: Sequence[Eval], decisive: bool) -> Eval:
         return None if unknown else not decisive
 
     return evaluate
+
+
+def _case(args: Sequence[Expression]) -> Expression:
+    """Conditions, each with a value behind it, and at last the value where none of them holds."""
+    conditions, values = args[0:-1:2], (*args[1:-1:2], args[-1])
+    _all_bool("CASE", conditions)
+    if any(value.type != args[-1].type for value in values):
+        raise InvalidUsage("CASE of values of several types is not portable", sqlstate="0A000")
+    tests, results = [each.eval for each in conditions], [each.eval for each in values]
+
+    def evaluate(row: Row) -> object:
+        # Nothing behind the condition that holds is looked at, which may be an error.
+        at = next((place for place, test in enumerate(tests) if test(row) is True), -1)
+        return results[at](row)
+
+    return Expression(args[-1].type, evaluate)
 
 
 _ARITHMETIC: dict[str, Callable] = {"+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b}

@@ -25,15 +25,15 @@ _FOLDED = {"sum", "min", "max", "count"}
 
 
 def lookup(
-    plan: r.Relation, relation: Relation, indexes: Sequence[Index], params: Mapping[int, SqlType]
+    plan: r.Relation, relation: Relation, indexes: Sequence[Index], params: Mapping[int, SqlType], here: bool = False
 ) -> Lookup | None:
     """The lookup that answers ``plan``, which reads ``relation`` alone, by one of its ``indexes``; or ``None``.
-    ``params`` are the types of the parameters in it."""
+    ``params`` are the types of the parameters in it.  ``here``: of which an adapter evaluates the residual."""
     if not indexes:
         return None
     try:
         parts = _Parts.of(plan)
-        residual, conjuncts = _Residual(Portable(params), parts).made()
+        residual, conjuncts = _Residual(Portable(params, here), parts).made()
     except NotPortable:
         return None
     index, fixed = max(((each, fixed_by(each, conjuncts, relation)) for each in indexes), key=lambda pair: len(pair[1]))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from catalog_log.objects import Index, Relation
 from lower.lookup.asked import Lookup
-from lower.lookup.lowering import Below, conjuncts_of, fixed_by
+from lower.lookup.lowering import Below, conjuncts_of, fixed_by, lookup
 from lower.lookup.portable import Form, NotPortable, Portable
 from lower.lookup.seen import places_read
 from plan import relations as r
@@ -53,7 +53,7 @@ def one_row(
 ) -> Lookup | None:
     """What finds the row of ``relation`` that ``plan`` reads, by the whole key of one of ``indexes``, which are unique:
     where the plan reads it in one place, nothing else, and makes nothing of it that hangs on the clock or on chance.
-    It has no residual: what is made of the row is the plan itself."""
+    Its residual is for an adapter to evaluate; where it has none, an engine works out the plan itself."""
     places = places_read(plan, params)
     if not indexes or places is None or [each.item_id for each in places] != [relation.id]:
         return None
@@ -62,7 +62,8 @@ def one_row(
     for index in indexes:
         fixed = fixed_by(index, list(places[0].conditions), relation)
         if len(fixed) == len(index.key):
-            return Lookup(index.id, relation.id, tuple([value for value, _ in fixed]), {})
+            found = lookup(plan, relation, [index], params, here=True)
+            return found or Lookup(index.id, relation.id, tuple([value for value, _ in fixed]), {})
     return None
 
 

@@ -38,10 +38,14 @@ class NotPortable(Exception):
 
 
 class Portable:
-    """Scalars over the columns of a relation, in one plan, of which the parameters have the types ``params``."""
+    """Scalars over the columns of a relation, in one plan, of which the parameters have the types ``params``.
 
-    def __init__(self, params: Mapping[int, SqlType]) -> None:
+    ``here``: what an adapter evaluates of rows that it has, which may have CASE in it.
+    """
+
+    def __init__(self, params: Mapping[int, SqlType], here: bool = False) -> None:
         self._params = params
+        self._here = here
         self._left = NODES_MAX
 
     def all_of(self, conditions: Sequence[s.Scalar]) -> Form | None:
@@ -69,6 +73,8 @@ class Portable:
             return ["lit", known[0], str(known[1])], known[1]
         if isinstance(scalar, s.Call):
             return self._call(scalar, depth)
+        if self._here and isinstance(scalar, s.Case):
+            return self._case(scalar, depth)
         if isinstance(scalar, s.Cast):
             form, kind = self.of(scalar.value, depth + 1)
             if kind == scalar.type:
@@ -149,6 +155,17 @@ class Portable:
                 raise NotPortable
             return [name, a, b], kind
         raise NotPortable
+
+    def _case(self, node: s.Case, depth: int) -> tuple[Form, SqlType]:
+        if node.operand is not None or node.otherwise is None:
+            raise NotPortable
+        conditions, values = zip(*node.branches, strict=True)
+        tests = [self.of(each, depth + 1) for each in conditions]
+        made = [self.of(each, depth + 1) for each in (*values, node.otherwise)]
+        if any(kind != BOOL for _, kind in tests) or any(kind != node.type for _, kind in made):
+            raise NotPortable
+        pairs = [form for test, value in zip(tests, made[:-1], strict=True) for form in (test[0], value[0])]
+        return ["case", *pairs, made[-1][0]], node.type
 
     def _chain(self, name: str, given: Sequence[s.Scalar], depth: int) -> tuple[Form, SqlType]:
         """AND or OR, which is as wide as its chain is deep in a plan."""

@@ -81,7 +81,8 @@ class SelectPlan:
     lookup: Lookup | None = None
     one_row: Lookup | None = None
     """Of one without a ``lookup``: what finds the one row that it can see of the one table that it reads, by all
-    columns of a constraint's key.  What it makes of that row is for an engine."""
+    columns of a constraint's key.  Its residual, if it has one, is for an adapter to evaluate, which else has an engine
+    make of that row what the plan says."""
     system: SystemQuery | None = None
     """Of a ``catalog`` query: it with its types.  ``None`` where it reads no relation and is not the system's as a
     whole: ``tree`` is as the user wrote it then."""
@@ -197,11 +198,10 @@ class SelectPlan:
         return spark_sql(with_params(self.tree, self.given, self.given_types))
 
     def asked(self, params: Sequence[object | None]) -> tuple[tuple[object, ...], str]:
-        """Of a plan with a ``lookup``: ``(key values, residual text)`` for one execution."""
-        assert self.lookup is not None
-        if self.given:
-            return self.lookup.filled(self.given, self.given_types)
-        return self.lookup.filled(params, self.params)
+        """Of a plan with a ``lookup`` or ``one_row``: ``(key values, residual text)`` for one execution."""
+        found = self.lookup or self.one_row
+        assert found is not None
+        return found.filled(*self.values(params))
 
 
 class Slot(NamedTuple):

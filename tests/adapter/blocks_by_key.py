@@ -64,7 +64,9 @@ class _Chosen:
 
     def others(self) -> str:
         return self.of("v = v + 1", "v = coalesce(v, 0) + 10", "id = id + 1", "w = w + 10", "w = null", "v = v / 2",
-                       "v = case when v > 3 then 0 else v end, w = (id % 100) * 7")  # fmt: skip
+                       "v = case when v > 3 and w is not null then v - 1 when v is null then 7 else v * 2 end",
+                       "v = case when v > 3 then 0 else v end, w = (id % 100) * 7",
+                       )  # fmt: skip
 
     def read(self) -> str:
         if self._chance.random() < 0.4:
@@ -89,8 +91,8 @@ class _Chosen:
                 f"insert into u values ({one(1, 9)}, {one(9)}, {one(1, 9)}0)",
                 f"insert into u values ({one(1, 6)}, 1, null) on conflict (id) do update set v = u.v + excluded.v",
                 f"insert into u values ({one(1, 6)}, 1, {one(1, 6)}0) on conflict do nothing",
-                f"merge into u using (values ({one(1, 6)}, 1), ({one(6, 9)}, 2)) s (k, n) on u.id = s.k when matched and"
-                " u.v > 3 then delete when matched then update set v = u.v + s.n when not matched then"
+                f"merge into u using (values ({one(1, 6)}, 1), ({one(6, 9)}, 2)) s (k, n) on u.id = s.k when matched"
+                " and u.v > 3 then delete when matched then update set v = u.v + s.n when not matched then"
                 " insert values (s.k, s.n, null)",
             )
         key = self.key()

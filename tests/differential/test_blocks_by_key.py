@@ -31,7 +31,7 @@ async def compared(seed: int, count: int) -> None:
 
 @on_a_loop
 async def test_random_blocks_by_key_are_postgres():
-    await compared(seed_of_commit(), 6)
+    await compared(seed_of_commit(), 4)
 
 
 @pytest.mark.long
