@@ -239,10 +239,10 @@ def gathered(entries: Sequence[Rows]) -> list[Rows]:
     """The same rows with as few entries as may be: of each table those that come as one, and those that go.  A block
     has an entry or two for each of its statements, and everybody who folds its commit handles each by itself."""
     together: dict[object, list[Rows]] = {}
-    for each in entries:
+    for number, each in enumerate(entries):
         single = each.runs or each.heavy
         key = each.table.id, each.columns, each.removed is None, tuple([unique.index.id for unique in each.uniques])
-        together.setdefault(id(each) if single else key, []).append(each)
+        together.setdefault(number if single else key, []).append(each)
     return [of[0] if len(of) == 1 else _as_one(of) for of in together.values()]
 
 

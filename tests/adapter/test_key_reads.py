@@ -169,6 +169,26 @@ async def test_a_block_reads_the_rows_of_its_key_alone_whatever_it_has_written()
 
 
 @on_a_loop
+async def test_merge_by_key_sees_the_rows_of_its_block():
+    merge = (
+        "merge into t using (values (7, 1), (51, 2), (52, 3), (8, 4)) s (k, m) on t.k = s.k "
+        "when matched and n < 0 then delete when matched then update set n = t.n + m "
+        "when not matched then insert values (k, m, 'merged')"
+    )
+    async with opened(TABLE, ROWS) as (c, asked):
+        await c.execute("update t set n = 0 where k = 7")
+        await c.execute("insert into t values (51, 100, 'own')")
+        await c.execute("delete from t where k = 8")
+        assert (await c.execute(merge.encode())).statusmessage == "MERGE 4"
+        await c.execute("update t set n = -1 where k = 52")
+        assert (await c.execute(merge.encode())).statusmessage == "MERGE 4"
+        assert asked == []
+        await c.commit()
+        left = await rows(c, "select k, n from t where k in (7, 8, 51, 52) order by k")
+        assert left == [(7, 2), (8, 8), (51, 104)]
+
+
+@on_a_loop
 async def test_case_asks_no_engine():
     """As no controller of before knows it, no lookup that is sent has it in it."""
     change = "update t set n = case when n > 50 then n - 50 when x = 'x3' then 0 else n + 1 end where k = "
