@@ -49,6 +49,20 @@ def test_a_lookup_is_explained_in_sql():
         assert explain(parse(f"explain {change}"), image, names(), None).lines[0].endswith(" t (u1)")
 
 
+def test_one_row_by_its_key_is_explained_as_what_it_is():
+    image = ddl(empty_image(), "create table t (id int primary key, s text)")
+    for text, told in (
+        ("select upper(s) from t where id = 3", "Index lookup on t_pkey by id"),
+        ("update t set s = case when id > 1 then s end where id = $1", "  Index lookup on t_pkey by id"),
+        ("select upper(s) from t where id > 3", "Read by the cluster"),
+        ("select upper(s), now() from t where id = 3", "Read by the cluster"),
+        ("select upper(t.s) from t join t o on o.id = t.id where t.id = 3", "Read by the cluster"),
+    ):
+        lines, peek = explain(parse(f"explain {text}"), image, names(), None)
+        assert told in lines and (peek is None) == ("Index" in told), text
+        assert any(line.strip() == "evaluated by the adapter" for line in lines) == ("Index" in told)
+
+
 def test_files_are_told_as_the_cluster_counts_them():
     image = ddl(empty_image(), "create table t (a int)", "create table u (a int)", "create index on u (a)")
     asked = {query: explain(parse(f"explain {query}"), image, names(), None).peek for query in (

@@ -80,6 +80,27 @@ def test_arithmetic_is_exact_or_an_error():
     assert overflow.value.sqlstate == "22003"
 
 
+def test_of_a_case_nothing_is_looked_at_behind_the_condition_that_holds():
+    types = [parse_type("int4"), parse_type("int4")]
+    n, many = ["col", 0], ["lit", "2147483647", "int4"]
+    chosen = ["case", [">", n, ["col", 1]], ["+", n, many], ["is_null", n], ["lit", "-1", "int4"], n]
+    residual = {"filter": None, "project": [chosen], "aggregate": None, "order_by": [], "limit": None, "offset": 0}
+    made = compile_residual(json.dumps(residual), types)
+    assert made.run([((1, 2), 1), ((None, 0), 1), ((0, -1), 1), ((7, None), 2)]).column(0).to_pylist() == [
+        1, -1, 2147483647, 7, 7,
+    ]  # fmt: skip
+    with pytest.raises(TidemarkError, match="out of range"):
+        made.run([((1, 0), 1)])
+    for wrong in (
+        ["case", n, n, n],
+        ["case", [">", n, n], n],
+        ["case", [">", n, n], n, [">", n, n], n],
+        ["case", [">", n, n], n, ["lit", "1", "int8"]],
+    ):
+        with pytest.raises(InvalidUsage):
+            compile_residual(json.dumps({**residual, "project": [wrong]}), types)
+
+
 def test_the_answer_has_the_types_it_announced():
     residual = compile_residual(
         json.dumps({"filter": None, "project": [["col", i] for i in range(6)], "order_by": []}), COLUMNS
