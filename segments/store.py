@@ -88,8 +88,9 @@ class Store(Protocol):
     Everything raises ``Unavailable`` 58030 where the store does not answer, or has no room.
     """
 
-    def write(self, path: str, data: bytes) -> None:
-        """Durable once this returns."""
+    def write(self, path: str, data: bytes, begun: bool = False) -> None:
+        """Durable once this returns.  ``begun``: there are files here already, so where there is no place for them the
+        store is away, and nobody makes another in its place."""
         ...
 
     def read(self, path: str) -> bytes:
@@ -196,12 +197,13 @@ class DirectoryStore:
     def __init__(self, root: Path) -> None:
         self._root = root
 
-    def write(self, path: str, data: bytes) -> None:
+    def write(self, path: str, data: bytes, begun: bool = False) -> None:
         target = self._root / path
         part = target.with_name(f"{target.name}.{uuid.uuid4().hex[:8]}{_PART}")
         try:
             fresh = [each for each in (target.parent, *target.parent.parents) if not each.exists()]
-            target.parent.mkdir(parents=True, exist_ok=True)
+            # What is written where a disk should be mounted is nowhere once it is.
+            target.parent.mkdir(parents=not begun, exist_ok=True)
             with open(part, "wb") as file:
                 file.write(data)
                 file.flush()
@@ -274,7 +276,7 @@ class ObjectStore:
         self._system = system
         self._root = root
 
-    def write(self, path: str, data: bytes) -> None:
+    def write(self, path: str, data: bytes, begun: bool = False) -> None:
         try:
             with self._system.open_output_stream(f"{self._root}/{path}") as out:
                 out.write(data)

@@ -41,12 +41,13 @@ class SealedFiles:
             yield from chunks(each, self.store.read(each.path), columns)
 
     def write(
-        self, name: str, number: int, columns: Columns, tables: Iterable[pa.Table], key: Sequence[int], measures: bool
-    ) -> list[Segment]:
+        self, name: str, number: int, columns: Columns, tables: Iterable[pa.Table], key: Sequence[int], measures: bool,
+        begun: bool = False,
+    ) -> list[Segment]:  # fmt: skip
         """Files of all changes of collection ``name``, each sorted by ``key`` and durable.
 
         ``number``: the offset in the log that nobody adds them below; ``measures``: whether the log may say which
-        values they hold.
+        values they hold; ``begun``: whether the log names files, as :meth:`segments.store.Store.write` has it.
         """
         added: list[Segment] = []
         pieces: list[pa.Table] = []
@@ -55,17 +56,18 @@ class SealedFiles:
                 for start in range(0, table.num_rows, FILE_ROWS):
                     pieces.append(by_place(table.slice(start, FILE_ROWS)))
                     if sum(p.num_rows for p in pieces) >= FILE_ROWS or sum(p.nbytes for p in pieces) >= FILE_BYTES:
-                        added += self._write_one(name, number, columns, key, pieces, measures)
+                        added += self._write_one(name, number, columns, key, pieces, measures, begun)
                         pieces = []
-            added += self._write_one(name, number, columns, key, pieces, measures)
+            added += self._write_one(name, number, columns, key, pieces, measures, begun)
         except BaseException:
             self.delete(added)
             raise
         return bounded(added)
 
     def _write_one(
-        self, name: str, number: int, columns: Columns, key: Sequence[int], pieces: Sequence[pa.Table], measures: bool
-    ) -> Iterator[Segment]:
+        self, name: str, number: int, columns: Columns, key: Sequence[int], pieces: Sequence[pa.Table], measures: bool,
+        begun: bool,
+    ) -> Iterator[Segment]:  # fmt: skip
         """A file of ``pieces``, or none where they cancel out."""
         if not pieces:
             return
@@ -79,7 +81,7 @@ class SealedFiles:
         statistics = packed(measured(columns, changes)) if measures else b""
         data = encode(columns, changes)
         path = new_path(name, number, uuid.uuid4().hex)
-        self.store.write(path, data)
+        self.store.write(path, data, begun)
         self.written += 1
         self.written_bytes += len(data)
         net = pc.sum(changes.column(DIFF)).as_py()

@@ -516,7 +516,8 @@ class Sealer:
     def _write(self, name: str, columns: Columns, tables: Iterable[pa.Table], key: Sequence[int]) -> list[Segment]:
         state = self._segments.state
         measures = state.record_version >= STATISTICS_VERSION
-        return self._files.write(name, state.next_offset, columns, self._until_stopped(tables), key, measures)
+        begun = bool(state.collections or state.gone)
+        return self._files.write(name, state.next_offset, columns, self._until_stopped(tables), key, measures, begun)
 
     def _until_stopped(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         for table in tables:

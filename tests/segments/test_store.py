@@ -199,6 +199,17 @@ def test_a_directory_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     assert refused.value.sqlstate == "58030" and refused.value.hint
 
 
+def test_where_files_should_be_already_no_place_is_made_for_them(tmp_path: Path) -> None:
+    """A disk that is not mounted: what was written in its place would be nowhere once it is."""
+    store = open_store(str(tmp_path), "env").below("log")
+    with pytest.raises(Unavailable) as refused:
+        store.write("u1/a.parquet", b"one", begun=True)
+    assert refused.value.sqlstate == "58030" and not (tmp_path / "env").exists()
+    store.write("u1/a.parquet", b"one")
+    store.write("u2/a.parquet", b"two", begun=True)
+    assert store.read("u1/a.parquet") == b"one" and store.read("u2/a.parquet") == b"two"
+
+
 def refusals(store: Store) -> list[Unavailable]:
     """What each operation is refused with; all of them at once, for the sake of those that take their time."""
     operations = [lambda: store.read("u1/a.parquet"), lambda: store.write("u1/a.parquet", b"one"),

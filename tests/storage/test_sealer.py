@@ -234,11 +234,11 @@ class Counted(DirectoryStore):
 
     left = 200
 
-    def write(self, path: str, data: bytes) -> None:
+    def write(self, path: str, data: bytes, begun: bool = False) -> None:
         self.left -= 1
         if not self.left:
             raise Killed
-        super().write(path, data)
+        super().write(path, data, begun)
 
 
 def test_what_cancels_out_goes_where_one_part_has_almost_all(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

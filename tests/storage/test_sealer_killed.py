@@ -46,8 +46,8 @@ class Dying(DirectoryStore):
         if self.after == 0:
             raise Killed
 
-    def write(self, path: str, data: bytes) -> None:
-        self._step(lambda: super(Dying, self).write(path, data))
+    def write(self, path: str, data: bytes, begun: bool = False) -> None:
+        self._step(lambda: super(Dying, self).write(path, data, begun))
 
     def delete(self, path: str) -> None:
         self._step(lambda: super(Dying, self).delete(path))
