@@ -100,6 +100,7 @@ CHECKERS: Mapping[str, Sequence[tuple[str, Check]]] = {
     "draws": [("draws", lambda ops, run: _module("draws").check(ops))],
     "sources": [("sources", lambda ops, run: _module("sources").check(ops))],
     "idle": [("idle", lambda ops, run: _module("idle").check(ops))],
+    "settled": [("settled", lambda ops, run: _module("settled").check(ops))],
     "poison": [("poison", lambda ops, run: _module("poison").check(ops, faults=run.run.faults))],
 }
 """Who judges which workload: the checker's module, and how it is asked."""

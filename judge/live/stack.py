@@ -31,6 +31,7 @@ from judge.live.cluster import (
     trapped,
 )
 from judge.live.process_faults import ANSWER_TIMEOUT_S, LOOK_AGAIN_S, Lives, process_faults
+from judge.live.stores import StoreAway
 from judge.workloads.api import World
 
 
@@ -58,6 +59,7 @@ class OneBroker:
         self.faults: Sequence[FaultKind] = [
             *process_faults(lives, self._names, self.wait_answer),
             Day(self.world, lives, ours, self.wait_answer),
+            StoreAway(stack.settings.data / "store", self.wait_answer),
             *([PoisonView(self.world, self.wait_answer)] if settings.trap else ()),
         ]  # fmt: skip
 

@@ -51,6 +51,7 @@ from judge.live.process_faults import LOOK_AGAIN_S, Lives, process_faults
 from judge.live.proxy import Shape
 from judge.live.slowness import slow_down
 from judge.live.stack import adapter_answers, plant_at_broker
+from judge.live.stores import FullStore, SlowStore, StoreAway, slow_for_who_seals
 from judge.workloads.api import World
 
 ADAPTER_PORT = 6875
@@ -63,7 +64,7 @@ class ThreeBrokers:
 
     def __init__(
         self, made: Network, kafka: KafkaCluster, stack: Stack, settings: ClusterSettings, lives: Lives, clocks: Clocks,
-        syncs: SlowSyncs, disks: dict[str, SmallDisk],
+        syncs: SlowSyncs, disks: dict[str, SmallDisk], store: SmallDisk,
     ) -> None:  # fmt: skip
         self.network = made
         self.kafka = kafka
@@ -91,6 +92,9 @@ class ThreeBrokers:
             Skew(clocks, everybody, self._after_clock),
             Strobe(clocks, everybody, self._after_clock),
             Day(self.world, lives, self._names, self.wait_answer),
+            StoreAway(store.path / "store", self.wait_answer),
+            FullStore(store, self.wait_answer),
+            SlowStore(syncs, self.wait_answer),
             *([PoisonView(self.world, self.wait_answer)] if settings.trap else ()),
         ]  # fmt: skip
 
@@ -333,7 +337,9 @@ def three_brokers(settings: ClusterSettings, progress: Progress) -> Iterator[Clu
         made = cleaning.enter_context(Network(hosts))
         cleaning.enter_context(made.inside(CLIENT))
         disks = {host: SmallDisk(settings.scratch / "disks" / host) for host in BROKERS}
-        for disk in disks.values():
+        # Of its own, so that it can be full; whoever reads has its files on another disk, as copies.
+        store = SmallDisk(settings.scratch / "disks" / "store")
+        for disk in (*disks.values(), store):
             cleaning.callback(disk.close)
         clocks, syncs = Clocks(settings.scratch / "clocks"), SlowSyncs(settings.scratch / "syncs")
         at_broker = plant_at_broker(settings.bug, cleaning)
@@ -348,13 +354,14 @@ def three_brokers(settings: ClusterSettings, progress: Progress) -> Iterator[Clu
         progress(f"three brokers at {kafka.bootstrap}")
         chosen = Settings(
             data=settings.scratch / "stack", env=settings.env, adapters=settings.adapters, port=ADAPTER_PORT,
-            kafka=kafka.bootstrap, store=(settings.scratch / "store").as_uri(), partitions=settings.partitions,
+            kafka=kafka.bootstrap, store=(store.path / "store").as_uri(), partitions=settings.partitions,
             start_as=chained(
-                planted(settings.bug), trapped(settings.trap), sealing_soon, clocks.start_as, _placed(made)
+                planted(settings.bug), trapped(settings.trap), sealing_soon, clocks.start_as, slow_for_who_seals(syncs),
+                _placed(made),
             ),
         )  # fmt: skip
         stack = cleaning.enter_context(running(chosen, shown))
-        yield ThreeBrokers(made, kafka, stack, settings, lives, clocks, syncs, disks)
+        yield ThreeBrokers(made, kafka, stack, settings, lives, clocks, syncs, disks, store)
         with contextlib.suppress(Unavailable):
             made.heal()  # so that everybody can say goodbye
 

@@ -79,12 +79,14 @@ READS: dict[str, frozenset[str]] = {
     "sources": frozenset({"read", "ground"}),
     "idle": frozenset({"compare", "row"}),
     "poison": frozenset({"compare", "row"}),
+    "settled": frozenset({"sums", "rows"}),
 }
 """The strict reads of each workload."""
 
 _ONLY_READ = frozenset({"read", "names", "image", "read_ts", "positions", "sums", "accounts", "compare", "ids", "all",
                         "select", "select_index", "moved", "row", "seen", "ground", "held", "counters",
-                        "everything", "window", "claims", "drawn", "nextval"})  # fmt: skip
+                        "everything", "window", "claims", "drawn", "nextval",
+                        "rows", "was", "files", "vacuum", "cluster"})  # fmt: skip
 
 
 def _is_read(op: Op) -> bool:

@@ -15,6 +15,9 @@ RETENTION_MS = 5000
 ANSWER_S = 1.0
 """How long who takes silence for a loss waits: a commit takes milliseconds, and a second where a leader goes."""
 
+ENDS_S = 10.0
+"""For a broker that is there to say where a topic ends."""
+
 BROKER_SETTINGS = {"log.retention.check.interval.ms": "500", "log.initial.task.delay.ms": "0"}
 """So that a broker looks for what is too old within the run, and not every five minutes."""
 
@@ -334,6 +337,112 @@ def reserve_given_back(planted: Applied) -> None:
         return replace(at, last=self.last)  # wherever the sequence is by now
 
     planted.replace(_Held, "without", without)
+
+
+def segment_before_rows(planted: Applied) -> None:
+    from types import SimpleNamespace
+
+    from controllers.storage.sealer import Sealer
+
+    made, told = Sealer._write, Sealer._exchange
+
+    def write(self: Sealer, name, columns, tables, key):
+        store, self._later = self._files.store, []
+        self._files.store = SimpleNamespace(
+            write=lambda *file: self._later.append(file), read=store.read, delete=lambda _path: None
+        )
+        try:
+            return made(self, name, columns, tables, key)
+        finally:
+            self._files.store = store
+
+    def exchange(self: Sealer, asked) -> None:
+        told(self, asked)
+        for file in self.__dict__.pop("_later", ()):
+            self._files.store.write(*file)
+
+    planted.replace(Sealer, "_write", write)
+    planted.replace(Sealer, "_exchange", exchange)
+
+
+def compacted_over(planted: Applied) -> None:
+    from controllers.storage.sealer import Sealer
+
+    replaced, told = Sealer._replace, Sealer._exchange
+
+    def replace(self: Sealer, name, sealed, files, made):
+        self._all = len(files) == len(sealed.files)
+        try:
+            return replaced(self, name, sealed, files, made)
+        finally:
+            del self._all
+
+    def exchange(self: Sealer, asked) -> None:
+        if getattr(self, "_all", False):
+            self._segments.caught_up(ENDS_S).result()
+            there = self._segments.state.sealed(asked.collection).files
+            asked = asked._replace(removed=tuple(each.path for each in there))
+        told(self, asked)
+
+    planted.replace(Sealer, "_replace", replace)
+    planted.replace(Sealer, "_exchange", exchange)
+
+
+def merged_twice(planted: Applied) -> None:
+    from segments import fold
+    from segments.model import SegmentsKind
+
+    correct = fold._exchange
+
+    def exchange(state, record):
+        asked = record.exchange
+        there = {each.path for each in state.sealed(asked.collection).files}
+        removed = tuple(path for path in asked.removed if path in there)
+        return correct(state, record._replace(exchange=asked._replace(removed=removed)))
+
+    planted.put(fold._APPLY, SegmentsKind.EXCHANGE, exchange)
+
+
+def held_file_collected(planted: Applied) -> None:
+    from segments.store import DirectoryStore
+
+    def fetch(self: DirectoryStore, path, target) -> None:
+        with self._reading(path):
+            target.symlink_to(self._root / path)
+
+    planted.replace(DirectoryStore, "fetch", fetch)
+
+
+def task_counted_twice(planted: Applied) -> None:
+    from collection.binding import Run
+    from controllers.compute.outlet import Outlet
+    from journal.clients import make_consumer
+    from journal.names import TopicNames
+
+    correct = Outlet.collected
+
+    def ends(self: Outlet) -> dict[int, int]:
+        from confluent_kafka import TopicPartition
+
+        topic = TopicNames(self._env).data(self._relation.id)
+        consumer = make_consumer(self._bootstrap)
+        try:
+            there = consumer.list_topics(topic, timeout=ENDS_S).topics[topic].partitions
+            return {p: consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=ENDS_S)[1] for p in there}
+        finally:
+            consumer.close()
+
+    def collected(self: Outlet, frame, cores):
+        self._order(self._relation.id)
+        before = ends(self)
+        rows = correct(self, frame, cores)
+        if runs := self._sent.runs:
+            one = runs[0]
+            found = [Run(one.topic, p, before.get(p, 0), end, one.attempt) for p, end in sorted(ends(self).items())]
+            self._sent = self._sent._replace(runs=tuple(run for run in found if run.lower < run.upper))
+        return rows
+
+    planted.replace(Outlet, "collected", collected)
 
 
 def unknown_version_skipped(planted: Applied) -> None:

@@ -222,6 +222,41 @@ _ALL = (
         gap.  But another adapter took its reserve behind ours meanwhile: its values are given a second time.""",
         {ADAPTER}, "I8a", "draws", "draws", "restart", simulated=False,
     ),
+    _bug(
+        "segment_before_rows",
+        """The log says who has what, so say first that a file holds these rows, and then write it: should the writing
+        fail, it is done again.  But who wrote it may be gone by then, the topic is cut below what is in files, and the
+        file never was: rows that had been acknowledged and read are nowhere.""",
+        {STORAGE}, "I5, I10", "settled", "settled", "kill", simulated=False,
+    ),
+    _bug(
+        "compacted_over",
+        """All that there is of a collection is written anew, so what there is when that is done has its place taken.
+        But what was sealed meanwhile, by whoever is beside this one, was not read: what it takes back comes again (as a
+        bitmap would be lost that is of the predecessor of a compacted file), and what it adds is gone.""",
+        {STORAGE}, "I5", "settled", "settled", "pause", simulated=False,
+    ),
+    _bug(
+        "merged_twice",
+        """What a merge made is right whatever became of the files that it was made of, and to let go of what is gone
+        already does nothing.  But of two merges of one file each has all of its rows: they are there twice, and what
+        one of them took back comes again by the other.""",
+        {STORAGE, COMPUTE}, "I5", "settled", "settled", "pause", simulated=False,
+    ),
+    _bug(
+        "held_file_collected",
+        """A file in the store never changes, so who reads it needs no copy and no other name of it: the way to it will
+        do.  But files go once the log has let them go, however long they are read: whoever holds one has nothing left
+        to read, and is told of nothing that it would look for elsewhere.""",
+        {COMPUTE}, "I5", "settled", "settled", simulated=False,
+    ),
+    _bug(
+        "task_counted_twice",
+        """What tasks wrote for a view is on its topic from where that ended before to where it ends now, so one look
+        at the end is enough, and no task need say where its own rows are.  But a task that was tried again has written
+        twice, and so has one that somebody took for dead: their rows are bound twice.""",
+        {COMPUTE}, "I10", "views", "views", "kill", simulated=False,
+    ),
 )  # fmt: skip
 
 BUGS: dict[str, Planted] = {bug.name: bug for bug in _ALL}

@@ -18,6 +18,7 @@ from judge.workloads.poison import Poison
 from judge.workloads.ranges import Ranges
 from judge.workloads.register import Register
 from judge.workloads.requests import Requests
+from judge.workloads.settled import Settled
 from judge.workloads.sources import Sources
 from judge.workloads.transactions import Transactions
 from judge.workloads.upserts import Upserts
@@ -28,11 +29,14 @@ WORKLOADS: dict[str, Workload] = {
     for each in (
         Register(), CatalogSet(), OracleLaws(), Append(), Bank(), Views(), Once(), Requests(), Anomalies(),
         Transactions(), Ranges(), Accounts(), Counters(), Keys(), Upserts(), Draws(), Sources(), Idle(), Poison(),
+        Settled(),
     )
 }  # fmt: skip
 
-LONG: tuple[str, ...] = ("sources", "idle", "poison")
+LONG: tuple[str, ...] = ("sources", "idle", "poison", "settled")
 """Those that a short run has only where they are named: what they do, and wait for, takes minutes."""
 
-FAULTS: dict[str, tuple[str, ...]] = {"idle": ("day",), "poison": ("poison",)}
+FAULTS: dict[str, tuple[str, ...]] = {
+    "idle": ("day",), "poison": ("poison",), "settled": ("store-away", "store-full", "store-slow"),
+}  # fmt: skip
 """Kinds of fault that a workload is there for: without it they are done only where they are named."""

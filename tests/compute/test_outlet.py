@@ -11,6 +11,7 @@ import uuid
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from itertools import count
 from pathlib import Path
 
@@ -52,6 +53,7 @@ from journal.errors import InvalidUsage, Rejected
 from journal.memory import MemoryTransport
 from journal.names import TopicNames
 from journal.timestamps import DataTs
+from judge.planted.registry import BUGS
 from oracle.client import Oracle, wall_clock_ms
 from oracle.model import CommitPart
 from oracle.views_log import ViewsLog
@@ -317,6 +319,43 @@ def test_of_an_attempt_that_does_not_count_nothing_is_there(world, tmp_path) -> 
     assert Counter(found.column("k").to_pylist()) == Counter(range(2000))
     assert world.end("u9") > sum(run.upper - run.lower for run in runs), "there is garbage between them"
     assert len(set(names)) == 4 and sum(f.segment.changes for r in said for f in r.files) == 2000
+
+
+@pytest.mark.parametrize("bug", ["", "task_counted_twice"])
+def test_what_a_task_wrote_that_is_tried_again_is_bound_by_nobody(world, spark, tmp_path, monkeypatch, bug) -> None:
+    """An attempt writes all of its rows and ends before anybody is told where they are; then tasks do it all.  With the
+    bug its rows are bound, too."""
+    rows = numbered(0, 5000)
+    world.insert("u1", KV, rows)
+    node = Node(spark, tmp_path / "node", world, (TABLE, COPIED))
+    collected, tried = module._collected, []
+
+    def again(frame) -> pa.Table:
+        order = sending.Order(world.bootstrap, world.names.env, "u2", sending.sent_columns(KV), tried[-1],
+                              str(tmp_path / "lost"), 0)  # fmt: skip
+        given = with_diff(table_from_rows(KV, rows[:1000])).combine_chunks().to_batches()
+        list(sending.handled(order, 0, iter(given)))
+        return collected(frame)
+
+    made = module.Order
+    monkeypatch.setattr(module, "Order", lambda *given: tried.append(given[4]) or made(*given))
+    monkeypatch.setattr(module, "_collected", again)
+    with BUGS[bug].apply() if bug else nullcontext():
+        begun = time.monotonic()
+        node.settle()
+    found = Counter()
+    for each in world.rows_of(COPIED.columns, [b.run for b in world.runs(COPIED)]):
+        for *row, diff in to_rows(each):
+            found[tuple(row)] += diff
+    assert tried
+    if bug:
+        doubled = [row for row, count in found.items() if count == 2]
+        assert len(doubled) >= 999 and found != copied(rows)
+        took_s = time.monotonic() - begun
+        print(f"found {bug} by the rows that are bound: {len(doubled)} of them twice, {took_s:.1f} s")
+    else:
+        assert found == copied(rows)
+    node.close()
 
 
 def test_all_types_are_what_they_were(world, spark, tmp_path) -> None:

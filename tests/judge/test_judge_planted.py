@@ -7,11 +7,12 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from unittest.mock import MagicMock, patch
 
@@ -35,6 +36,7 @@ from catalog_log.records import FORMAT_VERSION, Proposal, decode_proposal, encod
 from collection.binding import BoundRun, Run, pin
 from controllers.commands import Kind
 from controllers.commands_log import CommandFold, encode
+from controllers.compute.outlet import Outlet
 from controllers.peeks.peek import Peek
 from controllers.quarantine import Notes
 from controllers.waiting import Dropped, PeekQueue
@@ -44,6 +46,7 @@ from journal.api import Entry
 from journal.errors import Conflict, Indeterminate, TidemarkError
 from journal.memory import MemoryCheckpointStore, MemoryTopic, MemoryTransport
 from journal.names import TopicNames
+from journal.settling import Token
 from journal.timestamps import TABLE, CatalogTs, DataTs
 from judge.planted.__main__ import main
 from judge.planted.patching import Applied
@@ -57,11 +60,17 @@ from oracle.conflicts import Manager
 from oracle.errors import Reason, SnapshotTooOld
 from oracle.model import INLINE_BYTES_MAX, CommitPart, KeyRange
 from schemas import codec
+from segments import fold as segments_fold
+from segments.fold import NO_SEGMENTS
+from segments.model import Exchange, SegmentsKind, SegmentsRecord, new_path
+from segments.store import DirectoryStore
 from sql.objects.uniques import uniques_of
 from subscribers.stepper import Stepper
 from tests.adapter.world import World
 from tests.oracle.oracle_logs import Log
 from tests.sql.doubles import ddl, empty_image
+from tests.storage.sealer_world import World as SealerWorld
+from tests.storage.sealer_world import sealed
 from values.numeric.sequence_values import Position
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -350,6 +359,70 @@ def reserve_given_back() -> object:
     return back and back.last
 
 
+def segment_before_rows() -> object:
+    """Files in the store when the log is told of one."""
+    with small_world() as world:
+        world.insert("u1", *((n, n, 1) for n in range(4)))
+        sealer, seen = world.sealer(), []
+        tell = sealer._segments.exchange
+        sealer._segments.exchange = lambda asked: seen.append(len([*world.store.files()])) or tell(asked)
+        assert sealed(world, sealer).net == 4 and len([*world.store.files()]) == 1
+        return seen
+
+
+def compacted_over() -> object:
+    """Rows there are when something is sealed by another while all is written anew."""
+    with small_world() as world:
+        world.insert("u1", *((n, n, 1) for n in range(40)), (50, 50, 2))
+        sealer = world.sealer()
+        sealed(world, sealer)
+        world.insert("u1", (50, 50, -2), (51, 51, 1))
+        world.passes(1)
+        write = sealer._files.write
+
+        def late(*given):
+            made = write(*given)
+            world.sealer(rows=1).look()
+            return made
+
+        sealer._files.write = late
+        sealer._rewrite("u1", sealer._segments.state.sealed("u1"))
+        return sum(each.net for each in world.segments().state.sealed("u1").files)
+
+
+def merged_twice() -> object:
+    """What the fold says of a merge of a file that is gone."""
+    path = new_path("u1", 1, "ab")
+    record = SegmentsRecord(Token("w", 1, 1), SegmentsKind.EXCHANGE, 1, Exchange("u1", removed=(path,)))
+    return segments_fold._APPLY[SegmentsKind.EXCHANGE](NO_SEGMENTS, record)[1].reason
+
+
+def held_file_collected() -> object:
+    """Whether who fetched a file has it when the store has it no more."""
+    with TemporaryDirectory() as directory:
+        store, mine = DirectoryStore(Path(directory) / "store"), Path(directory) / "mine"
+        store.write("u1/a.parquet", b"rows")
+        store.fetch("u1/a.parquet", mine)
+        store.delete("u1/a.parquet")
+        return mine.exists()
+
+
+def task_counted_twice() -> object:
+    """Whose word says which rows of tasks are bound; what it does is in ``tests/compute/test_outlet.py``."""
+    return Outlet.collected.__module__
+
+
+@contextmanager
+def small_world() -> Iterator[SealerWorld]:
+    with TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as patching:
+        world = SealerWorld(patching, Path(directory))
+        world.create("u1")
+        try:
+            yield world
+        finally:
+            world.close()
+
+
 EFFECTS: dict[str, tuple[Callable[[], object], object, object]] = {
     "acks_one": (acks_one, ("all", True), ("1", False)),
     "list_offsets_read": (list_offsets_read, 2, 0),
@@ -378,6 +451,11 @@ EFFECTS: dict[str, tuple[Callable[[], object], object, object]] = {
     "keys_looked_up": (keys_looked_up, 1, 0),
     "upsert_unhinged": (upsert_unhinged, 1, 0),
     "reserve_given_back": (reserve_given_back, None, 3),
+    "segment_before_rows": (segment_before_rows, [1], [0]),
+    "compacted_over": (compacted_over, 41, 42),
+    "merged_twice": (merged_twice, Reason.NOT_THERE, None),
+    "held_file_collected": (held_file_collected, True, False),
+    "task_counted_twice": (task_counted_twice, "controllers.compute.outlet", "judge.planted.patches"),
 }  # fmt: skip
 """What to look at, what it is without the bug, and what it is with it."""
 

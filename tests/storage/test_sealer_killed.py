@@ -6,7 +6,6 @@ import random
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -123,27 +122,7 @@ def test_whatever_is_killed_nothing_is_lost_or_doubled(
     assert live(world, monkeypatch, seed) >= 3
 
 
-WRITE, EXCHANGE, PIECES = Sealer._write, Sealer._exchange, Sealer._until_stopped
-
-
-def says_first(self: Sealer, name, columns, tables, key):
-    """The log says that files hold rows, and then they are written."""
-    store, later = self._files.store, []
-    self._files.store = SimpleNamespace(
-        write=lambda *file: later.append(file), read=store.read, delete=lambda _path: None
-    )
-    try:
-        added = WRITE(self, name, columns, tables, key)
-    finally:
-        self._files.store = store
-    self._later = later
-    return added
-
-
-def writes_then(self: Sealer, exchange) -> None:
-    EXCHANGE(self, exchange)
-    for file in self.__dict__.pop("_later", ()):
-        self._files.store.write(*file)
+PIECES = Sealer._until_stopped
 
 
 def seals_what_is_new(self: Sealer, found) -> list:
@@ -176,7 +155,6 @@ def cuts_as_the_first(bound, sealed, topic, gaps) -> dict[int, int]:
 CUT_BELOW, CUTS, CONSOLIDATE = sealing.cut_below, sealing.cuts, sealed_files.consolidate
 
 BUGS = {
-    "a file is visible before it is durable": [(Sealer, "_write", says_first), (Sealer, "_exchange", writes_then)],
     "what is new is sealed": [(Sealer, "_ready", seals_what_is_new)],
     "a seal forgets a run": [(Sealer, "_until_stopped", forgets_the_last_piece)],
     "a merge forgets what takes rows away": [
