@@ -44,6 +44,7 @@ from controllers.compute.ticks import BEGIN_S, Ticker
 from journal.errors import InvalidUsage
 from journal.names import TopicNames
 from journal.timestamps import DataTs
+from judge.planted.registry import BUGS
 from segments.parquet import LocalFile
 from segments.store import open_store
 from tests.compute.remote_reads import file
@@ -62,6 +63,8 @@ MASTER_ANEW = "start the master anew"
 
 MASTER_STAYS = "let it be"
 
+ALL_IS_BOUND = "what the killed task wrote is bound, too"
+
 NOTICED_S = 90.0
 """Workers look for their master anew for some seconds."""
 
@@ -69,9 +72,13 @@ WRITTEN_S = 60.0
 """For a task's rows to be on the topic, which takes two seconds."""
 
 
-def main(master: str, directory: str, shared: str, bootstrap: str, env: str, without: str, then: str) -> None:
+def main(
+    master: str, directory: str, shared: str, bootstrap: str, env: str, without: str, then: str, bug: str
+) -> None:  # fmt: skip
     """``without``: a program of the workers, their Python with nothing of what is sent to it; ``then``: what comes of
-    the master in the end, ``MASTER_ANEW`` or ``MASTER_STAYS``."""
+    the master in the end, ``MASTER_ANEW`` or ``MASTER_STAYS``; ``bug``: one to be planted, or nothing."""
+    if bug:
+        BUGS[bug].apply()  # never undone: the process ends with it
     names = TopicNames(env)
     create_environment(bootstrap, names, 1)
     writer = CollectionWriter(bootstrap, names)
@@ -161,7 +168,7 @@ def main(master: str, directory: str, shared: str, bootstrap: str, env: str, wit
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "nobody"})
     end = consumer.get_watermark_offsets(TopicPartition(names.data(made.id), 0), timeout=10)[1]
     consumer.close()
-    assert bound < end, (bound, end)
+    assert bound < end, f"{ALL_IS_BOUND}: {bound} of {end}"
     found = [change.rows.column(0)]
     runs = [BoundRun(10, run) for run in change.sent.runs]
     fetched = Intake(bootstrap, 1, COUNT // 4).fetch(made.handing, made.own_name("fetched"), runs, COLUMNS, ROWS)

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from controllers.compute.travelling import PLACE, PYTHON
-from tests.compute.remote_cluster import MASTER_ANEW, MASTER_STAYS
+from tests.compute.remote_cluster import ALL_IS_BOUND, MASTER_ANEW, MASTER_STAYS
 from tests.compute.standalone_spark import ROOT, StandaloneSpark, no_mounts
 
 HEAP = "520m"
@@ -30,8 +30,11 @@ PYTHONPATH=$(echo "$PYTHONPATH" | sed s/{PLACE}//g) exec {PYTHON} "$@"
 @pytest.mark.spark
 @pytest.mark.integration
 @pytest.mark.timeout(480)
-@pytest.mark.parametrize("then", [MASTER_STAYS, pytest.param(MASTER_ANEW, marks=pytest.mark.long)])
-def test_workers_with_an_empty_python_read_write_and_lose_an_executor(broker, env_name, tmp_path, then):
+@pytest.mark.parametrize(("then", "bug"), [
+    (MASTER_STAYS, ""), pytest.param(MASTER_ANEW, "", marks=pytest.mark.long),
+    pytest.param(MASTER_STAYS, "task_counted_twice", marks=pytest.mark.long),
+])  # fmt: skip
+def test_workers_with_an_empty_python_read_write_and_lose_an_executor(broker, env_name, tmp_path, then, bug):
     if reason := no_mounts():
         pytest.skip(reason)
     driver, shared = tmp_path / "driver", tmp_path / "shared"
@@ -44,7 +47,7 @@ def test_workers_with_an_empty_python_read_write_and_lose_an_executor(broker, en
         environment |= {"TIDEMARK_SPARK_MEMORY": HEAP, "SPARK_LOCAL_IP": "127.0.0.1"}
         with subprocess.Popen(
             [sys.executable, "-c", CODE, str(ROOT), spark.url, str(driver), str(shared), broker, env_name,
-             "python-without", then],
+             "python-without", then, bug],
             env=environment, cwd=driver, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             text=True,
         ) as program:
@@ -58,6 +61,9 @@ def test_workers_with_an_empty_python_read_write_and_lose_an_executor(broker, en
             except BaseException:
                 program.kill()  # nobody waits for it any more
                 raise
-        assert program.returncode == 0 and said[-1] == "done\n"
+        if bug:
+            assert program.returncode != 0 and f"AssertionError: {ALL_IS_BOUND}" in said[-1]
+        else:
+            assert program.returncode == 0 and said[-1] == "done\n"
     finally:
         spark.stop()

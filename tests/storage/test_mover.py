@@ -287,9 +287,9 @@ def test_inserts_moves_checkpoints_and_restarts_in_any_order_lose_nothing(world,
     rng = random.Random(seed)
     oracle = carrying(open_oracle)
     mover = Mover(oracle, topics)
-    written = {"a": [], "b": []}
+    written, was = {"a": [], "b": []}, {}
     for n in range(150):
-        what = rng.choice(["insert"] * 6 + ["move", "move", "restart", "checkpoint", "large"])
+        what = rng.choice(["insert"] * 6 + ["move", "move", "restart", "killed", "checkpoint", "large"])
         name = rng.choice("ab")
         if what == "insert":
             insert(oracle, name, b"%d" % n)
@@ -306,7 +306,13 @@ def test_inserts_moves_checkpoints_and_restarts_in_any_order_lose_nothing(world,
         elif what == "checkpoint":
             oracle.checkpoint(CheckpointPolicy(retain_ms=rng.choice([0, 100]), slack_records=0))
         else:
+            if what == "killed":  # between writing and exchanging
+                topics.held = []
+                mover.look()
+                topics.held = None
             oracle = open_oracle()
             mover = Mover(oracle, topics)
-        for each in written:
-            assert contents(oracle, topics, each, oracle.state.last_ts) == sorted(written[each]), (seed, n, what)
+        was[oracle.state.last_ts] = {each: sorted(values) for each, values in written.items()}
+        for ts in {oracle.state.last_ts, *rng.sample(sorted(was), min(len(was), 5))}:
+            for each in written if ts >= oracle.state.since else ():
+                assert contents(oracle, topics, each, ts) == was[ts][each], (seed, n, what, ts)
