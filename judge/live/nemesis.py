@@ -4,9 +4,9 @@ Promises: :func:`plan` is pure, the same seed gives the same plan; every kind oc
 the targets of a kind; after each fault there is quiet, so that what was hurt is seen to recover.  The :class:`Nemesis`
 heals what it began, whatever happens in between, before its thread ends.
 
-Now and then two faults are in force at once: a process of the product ends while the network is bad, and has to come
-back in the midst of that.  Never two of what brokers or the network suffer: two copies of three must be in sync for
-anybody to write, so with two brokers away there would be nothing to judge but the wait for one of them.
+Now and then two faults are in force at once: a process of the product ends while the network or the store is bad, and
+has to come back in the midst of that.  Never two of what brokers or the network suffer: two copies of three must be in
+sync for anybody to write, so with two brokers away there would be nothing to judge but the wait for one of them.
 """
 
 from __future__ import annotations
@@ -31,6 +31,9 @@ BAD_NETWORK = frozenset({"isolate-broker", "cut-off-broker", "cut-link", "one-wa
 ENDS = ("kill", "restart")
 """Kinds that may come second: they heal by themselves, so nobody waits for one fault to heal the other."""
 
+BAD_STORE = frozenset({"store-away", "store-full"})
+"""Likewise: whoever seals or reads may end while its files are out of reach, and has to come back."""
+
 RARE_S = 300.0
 """What is rare is done once in so long at the most: some twenty others come in between."""
 
@@ -39,7 +42,7 @@ PLANNED_SHARE = 0.5
 which is about as long again."""
 
 TOGETHER_EVERY = 3
-"""Of the faults of the network: every so manieth comes with a second one."""
+"""Of the faults of the network and of the store: every so manieth comes with a second one."""
 
 
 class Also(NamedTuple):
@@ -112,8 +115,8 @@ def plan(
         target = rng.choice(sorted(name for name in kinds[kind] if load[name] == min(load.values())))
         hold_s = rng.uniform(*holds[kind]) * pace.hold_share
         also = None
-        bad += kind in BAD_NETWORK
-        if ends and kind in BAD_NETWORK and bad % TOGETHER_EVERY == 0:
+        bad += kind in BAD_NETWORK | BAD_STORE
+        if ends and kind in BAD_NETWORK | BAD_STORE and bad % TOGETHER_EVERY == 0:
             second = rng.choice([each for each in ends if ended[each] == min(ended[each] for each in ends)])
             ended[second] += 1
             also = Also(round(hold_s * rng.uniform(0.2, 0.6), 3), *second)

@@ -18,6 +18,7 @@ from journal.errors import Unavailable
 from judge.live.cluster import HealFailed, Injected
 from judge.live.nemesis import (
     BAD_NETWORK,
+    BAD_STORE,
     QUICK,
     TOGETHER_EVERY,
     Also,
@@ -68,13 +69,14 @@ LAYER_3 = {
     "restart": ["adapter-1", "storage", "compute"],
     **dict.fromkeys(("kill-broker", "isolate-broker", "cut-off-broker", "one-way", "slow-network"), list(BROKERS)),
     "cut-link": ["b1~b2", "b1~a1"], "loss": [*BROKERS, "a1"], "isolate-adapter": ["adapter-1"],
+    "store-away": ["store"], "store-full": ["store"],
 }  # fmt: skip
 
 
 @given(seed=st.integers(0, 2**32), duration=st.floats(60, 1800))
-def test_a_second_fault_ends_a_process_while_the_network_is_bad_and_never_a_broker(seed: int, duration: float) -> None:
+def test_a_second_fault_ends_a_process_while_another_is_on_and_never_a_broker(seed: int, duration: float) -> None:
     steps = plan(random.Random(seed), LAYER_3, dict.fromkeys(LAYER_3, (3.0, 8.0)), duration, Pace())
-    bad = [step for step in steps if step.kind in BAD_NETWORK]
+    bad = [step for step in steps if step.kind in BAD_NETWORK | BAD_STORE]
     both = [step for step in steps if step.also]
     assert len(both) == len(bad) // TOGETHER_EVERY and set(both) <= set(bad)
     for step in both:
