@@ -46,6 +46,8 @@ class _Index:
         self.key_columns = [names.index(n) for n in item.key]
         self.arrangement = Arrangement(self.key_columns)
         self.disabled: str | None = None
+        self.behind: tuple[str, str | None] | None = None
+        """Why it could not be brought up when that was tried last."""
         self.lock = threading.Lock()
 
 
@@ -110,9 +112,11 @@ class Indexes:
         """Bring one index up.  Whatever is wrong with it keeps no other one waiting, and it goes on without it."""
         try:
             self._bring(index, through)
+            index.behind = None
         except TidemarkError as error:
-            # Dropped since, a broker is away, rows are gone: the next change is the next try.
-            if error.sqlstate != "42P01":
+            # Dropped since, a broker or the store is away, rows are gone: it is tried again soon, and said once.
+            before, index.behind = index.behind, (error.message, error.detail)
+            if error.sqlstate != "42P01" and index.behind != before:
                 why = {"index": index.item.id, "why": error.message, "detail": error.detail}
                 log.warning("an index is behind", extra=why)
         except Exception as error:

@@ -181,6 +181,44 @@ def test_what_is_dropped_while_somebody_brings_it_up_is_gone_and_no_mistake(benc
         assert caught.value.sqlstate == "42P01"
 
 
+def test_an_index_that_cannot_be_brought_up_says_why_once_until_it_can(bench, caplog):
+    """It is tried five times a second, and a store may be away for hours."""
+    relation = bench.relation({"a": "int4"})
+    relation.append([stamp(bench.table(relation, [((1,), 1)]), 1, relation.types)], 2)
+    table = Table(relation.id, "s1", "t", "", (Column("a", "int4"),))
+    index = made(INDEX, "i1", on=(relation.id,), key=("a",))
+    ails, through = [], [1]
+    frontiers = SimpleNamespace(complete=lambda _: through[-1], changed_since=lambda *_: True)
+
+    class Ailing:
+        catalog = SimpleNamespace(objects={relation.id: table, "i1": index})
+        indexes_of = staticmethod(lambda _: {"i1": index})
+
+        def relation_through(self, *_):
+            if ails:
+                raise Unavailable("a file could not be read", detail=ails[-1])
+            return relation
+
+    indexes = Indexes(Ailing(), "default", 1000, AtWork(MemoryTransport(), "a life"))
+    indexes.reconcile()
+
+    def told(times):
+        caplog.clear()
+        for _ in range(times):
+            indexes.follow(frontiers)
+        return [each.detail for each in caplog.records if each.message == "an index is behind"]
+
+    ails.append("one")
+    assert told(5) == ["one"]
+    ails.append("two")
+    assert told(5) == ["two"]
+    ails.clear()
+    assert told(2) == []
+    ails.append("two")
+    through.append(2)
+    assert told(5) == ["two"]
+
+
 def test_who_reads_while_another_has_it_loaded_anew_may_try_again(bench):
     relation = bench.relation({"a": "int4"})
     relation.append([stamp(bench.table(relation, [((1,), 1)]), 1, relation.types)], 2)
