@@ -36,6 +36,13 @@ class CheckpointPolicy(NamedTuple):
 
     retain_ms: int = RETAIN_MS
     slack_records: int = SLACK_RECORDS
+    held: int | None = None
+    """What is above this timestamp stays told apart, too, whatever time passes until the checkpoint is made."""
+
+    def since(self, last_ts: int) -> int:
+        """Where history begins by it, once ``last_ts`` is the newest timestamp."""
+        since = last_ts - self.retain_ms
+        return since if self.held is None else min(since, self.held)
 
 
 CHECKPOINT_POLICY = CheckpointPolicy()

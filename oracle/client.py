@@ -268,10 +268,11 @@ class Oracle(CheckpointedLog[OracleState]):
         Blocks (not to be called on the reader thread).  Any process may do it at any time; one at a time is enough.
         Raises ``Unavailable``, ``Indeterminate`` or ``FatalLog``; the log is cut only after the image was read back.
         """
-        since = self.state.last_ts - policy.retain_ms
-        if since > self.state.since:
-            asked = kept_since(self.state, kept, policy.retain_ms)
-            if asked and self.state.record_version < KEEPING:
+        state = self.state
+        since = policy.since(state.last_ts)
+        if since > state.since:
+            asked = kept_since(state, kept, state.last_ts - since)
+            if asked and state.record_version < KEEPING:
                 self.raise_format(KEEPING).result()
             self._link.call(Kind.COMPACT, Compaction(since, asked)).result()
         read_bytes = self._read.bytes  # what is folded at this moment is in the image and not counted: saved again

@@ -168,6 +168,11 @@ class Sealer:
     def _policy(self) -> CheckpointPolicy:
         return self._policy_now()
 
+    def _retain_ms(self) -> int:
+        """How much history of everybody's stays by now."""
+        last_ts = self._oracle.state.last_ts
+        return last_ts - self._policy.since(last_ts)
+
     def run(self) -> None:
         """Until :meth:`stop`."""
         looked_at = self._clock()
@@ -329,7 +334,7 @@ class Sealer:
         for name, each, since in bound:
             item = image.item(name)
             if isinstance(item, Relation):
-                sealed, retain_ms = self._segments.state.sealed(name), self._policy.retain_ms
+                sealed, retain_ms = self._segments.state.sealed(name), self._retain_ms()
                 yield _Collection(item, each, since, sealed, retain_ms, key_of(item, image))
 
     def _sizes(self, names: Iterable[str]) -> tuple[int, int]:
@@ -379,7 +384,7 @@ class Sealer:
             item = image.item(name)
             failing = self._failing.get(name)
             if isinstance(item, Relation) and (failing is None or failing.not_before <= now):
-                retain_ms = max(self._policy.retain_ms, kept.get(name, 0))
+                retain_ms = max(self._retain_ms(), kept.get(name, 0))
                 found = _Collection(item, each, since, sealed, retain_ms, key_of(item, image))
                 found = found._replace(ready=self._ready(found))
                 if not each.recent and not found.ready and not self._merging(found):

@@ -83,8 +83,8 @@ class Sinks:
         held = [each.held for each in list(self._sinks.values()) if each.held is not None]
         if not held:
             return policy
-        behind = min(self._oracle.state.last_ts - min(held), HELD_MS_MAX)
-        return policy._replace(retain_ms=max(policy.retain_ms, behind))
+        # A timestamp, and not how long ago that is: time passes until the checkpoint is made.
+        return policy._replace(held=max(min(held), self._oracle.state.last_ts - HELD_MS_MAX))
 
     def status(self) -> list[dict[str, object]]:
         return [each.status.told() for each in list(self._sinks.values())]

@@ -10,6 +10,7 @@ from journal.errors import FatalLog
 from journal.kafka import KafkaTransport
 from journal.memory import MemoryCheckpointStore, MemoryTopic, MemoryTransport
 from journal.names import TopicNames
+from journal.timestamps import TABLE
 from journal.topics import ensure_topics, journal_spec
 from oracle.checkpoints import CheckpointPolicy, Checkpoints
 from oracle.client import Oracle
@@ -203,6 +204,21 @@ def test_the_slack_stays_in_the_log():
     one = connect()
     write_history(one, 50)
     assert one.checkpoint(CheckpointPolicy(100, 20)) == one.state.next_offset - 20 == topic.start
+    one.close()
+
+
+def test_what_is_held_stays_told_apart_however_late_the_checkpoint_is_made():
+    _, _, connect = memory()
+    one = connect()
+    write_history(one, 10)
+    held = one.state.last_ts
+    one.advance(TABLE, held + 1000).result()
+    one.checkpoint(CheckpointPolicy(0, 0, held))
+    assert one.state.since == held < one.state.last_ts
+    one.checkpoint(CheckpointPolicy(one.state.last_ts - held + 5, 0, held))
+    assert one.state.since == held, "it never goes back"
+    one.checkpoint(CheckpointPolicy(0, 0, one.state.last_ts + 5))
+    assert one.state.since == one.state.last_ts
     one.close()
 
 
