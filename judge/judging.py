@@ -98,6 +98,8 @@ CHECKERS: Mapping[str, Sequence[tuple[str, Check]]] = {
         ("claims", lambda ops, run: _module("claims").check(ops)),
     ],
     "draws": [("draws", lambda ops, run: _module("draws").check(ops))],
+    "envelopes": [("envelopes", lambda ops, run: _module("envelopes").check(ops))],
+    "sinks": [("sinks", lambda ops, run: _module("sinks").check(ops, faults=run.run.faults))],
     "sources": [("sources", lambda ops, run: _module("sources").check(ops))],
     "idle": [("idle", lambda ops, run: _module("idle").check(ops))],
     "settled": [("settled", lambda ops, run: _module("settled").check(ops))],

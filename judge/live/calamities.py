@@ -3,7 +3,7 @@
 ``day``: ``since`` moves to the newest timestamp, the oracle's and the views' journals are checkpointed and cut, and
 every process of the product is ended, by a kill or by a word.  What nobody had written to for longer than that has to
 be brought back from what is left.  It is what a day does to an environment that keeps five minutes of history, within
-a second.
+a second.  What a sink has not written yet stays, as in a day it would (for an hour, in which a sink has written it).
 
 ``poison``: one row ends the compute controller each time that the view over it is evaluated (``trap.py``).  It is
 healed once whoever asks for that view is told that it is in quarantine, and everybody serves.
@@ -42,8 +42,29 @@ ASK_TIMEOUT_MS = 10_000
 """For one question after the poisoned view: it waits while its controller is away."""
 
 
-def forget_history(kafka: str, env: str) -> int:
-    """Let all history go that is older than now; ``since`` from then on.
+SINKS = "SELECT min(through), count(*) FILTER (WHERE through IS NULL) FROM tm_internal.sink_status"
+
+
+def held_by_sinks(world: World) -> int | None:
+    """Above which timestamp changes have to stay for sinks, by the word of the storage controller; ``None``: there are
+    no sinks.  Raises ``Unavailable``."""
+    said = ""
+    for number in range(TRIES_MAX):
+        try:
+            with psycopg.connect(world.dsns[number % len(world.dsns)], autocommit=True,
+                                 connect_timeout=int(ANSWER_TIMEOUT_S)) as session:  # fmt: skip
+                through, beginning = session.execute(SINKS).fetchone() or (None, 0)
+                if not beginning:
+                    return through
+                said = f"{beginning} sinks have not told yet how far they are"
+        except psycopg.Error as error:
+            said = str(error)
+        time.sleep(AGAIN_S)
+    raise Unavailable("nobody says what sinks need", detail=said)
+
+
+def forget_history(kafka: str, env: str, held: int | None = None) -> int:
+    """Let all history go that is older than now, or than ``held``; ``since`` from then on.
 
     Raises ``Unavailable``, ``Indeterminate``: then it may have gone or not, and nothing else was done.
     """
@@ -53,7 +74,7 @@ def forget_history(kafka: str, env: str) -> int:
         closing(Oracle.open(kafka, names, "judge-day", catalog.upper)) as oracle,
         closing(ViewsLog.open(kafka, names, "judge-day")) as views,
     ):
-        oracle.checkpoint(NO_HISTORY)
+        oracle.checkpoint(NO_HISTORY._replace(held=held))
         views.checkpoint(oracle.state.since, NO_HISTORY)
         return oracle.state.since
 
@@ -84,7 +105,7 @@ class Day:
 
     def start(self, target: str, rng: random.Random) -> Injected:
         pids = {name: self._lives.pid(name) for name in self._names}
-        since = forget_history(self._world.kafka, self._world.env)
+        since = forget_history(self._world.kafka, self._world.env, held_by_sinks(self._world))
         seen = {name: self._lives.count(name) for name in self._names}
         signum = rng.choice(self._signals)
         for pid in pids.values():

@@ -76,6 +76,8 @@ READS: dict[str, frozenset[str]] = {
     "keys": frozenset({"window"}),
     "upserts": frozenset({"counters", "claims"}),
     "draws": frozenset({"drawn"}),
+    "envelopes": frozenset({"key"}),
+    "sinks": frozenset({"line"}),
     "sources": frozenset({"read", "ground"}),
     "idle": frozenset({"compare", "row"}),
     "poison": frozenset({"compare", "row"}),
@@ -85,8 +87,8 @@ READS: dict[str, frozenset[str]] = {
 
 _ONLY_READ = frozenset({"read", "names", "image", "read_ts", "positions", "sums", "accounts", "compare", "ids", "all",
                         "select", "select_index", "moved", "row", "seen", "ground", "held", "counters",
-                        "everything", "window", "claims", "drawn", "nextval",
-                        "rows", "was", "files", "vacuum", "cluster"})  # fmt: skip
+                        "everything", "window", "claims", "drawn", "nextval", "key", "log", "line", "tail",
+                        "topics", "rows", "was", "files", "vacuum", "cluster"})  # fmt: skip
 
 
 def _is_read(op: Op) -> bool:

@@ -445,6 +445,40 @@ def task_counted_twice(planted: Applied) -> None:
     planted.replace(Outlet, "collected", collected)
 
 
+def sink_batch_twice(planted: Applied) -> None:
+    import threading
+
+    from controllers.storage import sink_topic
+
+    read, timestamp = sink_topic.SinkTopic._read, sink_topic._timestamp
+    notes = threading.local()  # each sink claims in a thread of its own
+
+    def told(topic: str, note: bytes) -> int:
+        notes.found = [*notes.found[-1:], timestamp(topic, note)]
+        return notes.found[-1]
+
+    def before_the_newest(self: sink_topic.SinkTopic, consumer, life: bytes) -> int | None:
+        notes.found = []
+        newest = read(self, consumer, life)
+        return notes.found[0] if notes.found else newest
+
+    planted.replace(sink_topic, "_timestamp", told)
+    planted.replace(sink_topic.SinkTopic, "_read", before_the_newest)
+
+
+def upsert_forgets_key(planted: Applied) -> None:
+    from controllers.storage.keyed_state import KeyedState
+
+    correct = KeyedState.load
+
+    def load(self: KeyedState, changes) -> None:
+        correct(self, changes)
+        kept = len(self) // 2  # what there is room for
+        self._db.execute("DELETE FROM state WHERE k NOT IN (SELECT k FROM state LIMIT ?)", (kept,))
+
+    planted.replace(KeyedState, "load", load)
+
+
 def unknown_version_skipped(planted: Applied) -> None:
     from catalog_log.records import FORMAT_VERSION, SCHEMA_VERSION_MAX
     from schemas import codec

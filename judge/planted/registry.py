@@ -257,6 +257,20 @@ _ALL = (
         twice, and so has one that somebody took for dead: their rows are bound twice.""",
         {COMPUTE}, "I10", "views", "views", "kill", simulated=False,
     ),
+    _bug(
+        "sink_batch_twice",
+        """Of the last transaction of a writer that died nobody can say whether it was committed, so write it again:
+        rather twice than never, and whoever keeps the newest of each key sees no difference.  But its note is there
+        where its messages are, and who counts them, adds them up or takes one row away for another does see it.""",
+        {STORAGE}, "I10", "sinks", "sinks", "kill", simulated=False,
+    ),
+    _bug(
+        "upsert_forgets_key",
+        """What keys are is remembered in memory, so a controller that starts brings back as many as there is room for;
+        a key that is not among them has nothing.  But it has a row: what it is told next comes beside that, and the
+        message that takes it away takes nothing.""",
+        {STORAGE}, "I5, I10", "envelopes", "envelopes", "kill", simulated=False,
+    ),
 )  # fmt: skip
 
 BUGS: dict[str, Planted] = {bug.name: bug for bug in _ALL}

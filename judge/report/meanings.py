@@ -56,6 +56,18 @@ _MEANINGS = {
     "two-winners": "Of one key that can be claimed once, more than one claim has won.",
     "lost-to-nobody": "A claim lost though nobody else can have claimed that key by then.",
     "given-twice": "One value of a sequence was given twice.",
+    "no-prefix": "What was read is not what any first part of the messages makes: something old stayed, or is missing.",
+    "lost-message": "A broker acknowledged a message that is not in its topic.",
+    "stranger": "A message is in the topic that no client of the workload sent.",
+    "wrong-row": "A row, or a message, is there with other values than were written.",
+    "torn": "Of one change a part is there and a part is not, or they are at several timestamps.",
+    "missed": "A change of a table is in no message of its sink.",
+    "out-of-order": "Messages of one key are not in the order of their timestamps, or not in one partition.",
+    "wrong-before": "A message takes away a row that was not there.",
+    "apart": "At one timestamp a view's sink says something else than its rows come to.",
+    "note-ahead": "A sink's note said that it was complete to where it was not yet.",
+    "note-went-back": "A sink's note is below one before it.",
+    "contents-differ": "What a consumer makes of a sink's topic is not what the table holds.",
     "index-missing": "An index is in the catalog and its controller does not know it.",
 }
 

@@ -318,7 +318,7 @@ def test_workloads_are_known_by_name(tmp_path: Path) -> None:
 
 def test_what_takes_minutes_is_run_for_half_an_hour_and_where_it_is_named(tmp_path: Path) -> None:
     config = RunConfig(tmp_path, 2, 1.0, Pace())
-    assert set(LONG) < set(chosen_workloads(config)) and {"sources", "idle", "poison"} < set(LONG)
+    assert set(LONG) < set(chosen_workloads(config)) and {"envelopes", "sinks", "sources", "idle", "poison"} < set(LONG)
     short = replace(config, few_clients=True)
     assert set(chosen_workloads(config)) - set(chosen_workloads(short)) == set(LONG)
     assert list(chosen_workloads(replace(short, workloads=("idle",)))) == ["idle"]

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -39,6 +39,8 @@ from controllers.commands_log import CommandFold, encode
 from controllers.compute.outlet import Outlet
 from controllers.peeks.peek import Peek
 from controllers.quarantine import Notes
+from controllers.storage.keyed_state import KeyedState
+from controllers.storage.sink_topic import SinkTopic
 from controllers.waiting import Dropped, PeekQueue
 from embedded import broker as embedded_broker
 from journal import clients, topics
@@ -423,6 +425,24 @@ def small_world() -> Iterator[SealerWorld]:
             world.close()
 
 
+def sink_batch_twice() -> object:
+    """From which note a writer goes on, of two."""
+    sink = SimpleNamespace(id="u9", topic="t", progress_topic="t-progress")
+    topic = SinkTopic(sink, "log", dict, lambda: False)
+    notes = [(topic._key, b'{"timestamp": 5}'), (topic._key, b'{"timestamp": 7}'), (topic._claim_key, b"mine")]
+    said = [SimpleNamespace(error=lambda: None, key=lambda k=key: k, value=lambda v=value: v) for key, value in notes]
+    consumer = SimpleNamespace(list_topics=lambda *_: None, assign=lambda _: None, poll=lambda _: said[0],
+                               consume=lambda *_: said[1:])  # fmt: skip
+    return topic._read(consumer, b"mine")
+
+
+def upsert_forgets_key() -> object:
+    """Of how many keys a source that begins knows what they are, of two."""
+    with closing(KeyedState()) as state:
+        state.load([[(b"a", b"1", 1), (b"b", b"2", 1)]])
+        return len(state)
+
+
 EFFECTS: dict[str, tuple[Callable[[], object], object, object]] = {
     "acks_one": (acks_one, ("all", True), ("1", False)),
     "list_offsets_read": (list_offsets_read, 2, 0),
@@ -456,6 +476,8 @@ EFFECTS: dict[str, tuple[Callable[[], object], object, object]] = {
     "merged_twice": (merged_twice, Reason.NOT_THERE, None),
     "held_file_collected": (held_file_collected, True, False),
     "task_counted_twice": (task_counted_twice, "controllers.compute.outlet", "judge.planted.patches"),
+    "sink_batch_twice": (sink_batch_twice, 7, 5),
+    "upsert_forgets_key": (upsert_forgets_key, 2, 1),
 }  # fmt: skip
 """What to look at, what it is without the bug, and what it is with it."""
 

@@ -46,7 +46,8 @@ from judge.workloads.registry import WORKLOADS as ALL
 pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow, pytest.mark.long]
 
 WORKLOADS = {name: workload for name, workload in ALL.items() if name not in LONG}
-"""Those whose operations are done on a healthy cluster; the others' are in ``test_judge_planted_calamities.py``."""
+"""Those whose operations are done on a healthy cluster; the others' are in ``test_judge_planted_calamities.py`` and
+``test_judge_topics_live.py``."""
 
 ADAPTERS = 2
 REGISTER_ENV = "workloads-register"
