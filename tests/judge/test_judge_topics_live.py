@@ -22,13 +22,14 @@ from judge.planted.small import first_seen
 from judge.verdict import INVALID, VALID
 
 pytestmark = [
-    pytest.mark.integration, pytest.mark.spark, pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(1200),
+    pytest.mark.integration, pytest.mark.spark, pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(1500),
 ]  # fmt: skip
 
-SECONDS, LONGER_MAX = 60.0, 6.0
-"""Each kind in ``HURT`` is killed: more than a minute where Spark takes long to serve again."""
+SECONDS, LONGER_MAX = 60.0, 10.0
+"""Each kind in ``HURT`` is ended, all of them by a day: some seven minutes with a
+load of 16 on two cores, where the day is the ninth."""
 
-HURT = ("adapter", "broker", "compute", "storage")
+HURT = ("adapter", "all", "broker", "compute", "storage")
 BUGS = {"sinks": "sink_batch_twice", "envelopes": "upsert_forgets_key"}
 
 
