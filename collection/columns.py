@@ -113,6 +113,12 @@ def whole_values(column: pa.ChunkedArray) -> list[object]:
     return column.cast(_whole(column.type)).to_pylist()
 
 
+def one_array(column: pa.ChunkedArray) -> pa.Array:
+    """``column`` without its chunks; of texts at most two gigabytes."""
+    found = column.combine_chunks()
+    return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
+
+
 def _whole(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_timestamp(kind):
         return pa.int64()

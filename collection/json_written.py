@@ -16,14 +16,23 @@ from json.encoder import encode_basestring
 from math import isfinite
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from collection.columns import whole_values
+from collection.columns import one_array, whole_values
+from collection.json_columns import Write, texts
 from values.scalars import show_float4, show_float8
 from values.sql_type import SqlType
 from values.types import row_of
 
-Write = Callable[[object], str]
-"""One value, never ``None``, as Arrow has it (a moment as the whole number under it), in JSON."""
+AT_ONCE_BYTES_MAX = 1 << 30
+"""Of rows in JSON that are written column by column, at most: a text of Arrow's has no more than twice that."""
+
+BYTES_OF_ONE, BYTES_OF_VALUE = 50, 64
+"""In JSON at most, of one byte of Arrow's (an array of truths has eight in a byte, and each is ``false,``), and of a
+value that takes none there, or a few."""
+
+AT_ONCE_ROWS_MIN = 64
+"""So many are written column by column, which costs a column some 20 µs to begin with; fewer value by value."""
 
 
 class RowWriter:
@@ -31,10 +40,31 @@ class RowWriter:
 
     def __init__(self, columns: Sequence[tuple[str, SqlType]]) -> None:
         self._heads = [("{" if n == 0 else ",") + encode_basestring(name) + ":" for n, (name, _) in enumerate(columns)]
-        self._writes = [_writer(sql) for _, sql in columns]
+        self._types = [sql for _, sql in columns]
+        self._width = sum(len(head.encode()) + BYTES_OF_VALUE for head in self._heads)
+        self._writes = [_writer(sql) for sql in self._types]
 
     def rows(self, columns: Sequence[pa.ChunkedArray]) -> list[bytes]:
         """One object a row; ``columns`` are those of the writer, one at least."""
+        rows = len(columns[0])
+        if rows >= AT_ONCE_ROWS_MIN:
+            at_most = BYTES_OF_ONE * sum(column.nbytes for column in columns) + self._width * rows
+            if at_most <= AT_ONCE_BYTES_MAX:
+                return self._at_once(columns)
+        return self.one_by_one(columns)
+
+    def _at_once(self, columns: Sequence[pa.ChunkedArray]) -> list[bytes]:
+        parts: list[pa.Array | pa.Scalar] = []
+        for head, sql, write, column in zip(self._heads, self._types, self._writes, columns, strict=True):
+            found = texts(one_array(column), sql, write)
+            if found is None:
+                values = whole_values(column)
+                found = pa.array([None if value is None else write(value) for value in values], pa.string())
+            parts += [pa.scalar(head), pc.fill_null(found, "null") if found.null_count else found]
+        return pc.binary_join_element_wise(*parts, pa.scalar("}"), "").cast(pa.binary()).to_pylist()
+
+    def one_by_one(self, columns: Sequence[pa.ChunkedArray]) -> list[bytes]:
+        """As :meth:`rows`, value by value: what that is held against."""
         parts = [
             [head + "null" if value is None else head + write(value) for value in whole_values(column)]
             for head, write, column in zip(self._heads, self._writes, columns, strict=True)

@@ -21,13 +21,14 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate, chain, repeat
+from operator import itemgetter
 from typing import NamedTuple
 
 import fastavro
 import pyarrow as pa
 
-from collection.columns import DIFF, ColumnLike, Columns, diff_schema, fit, sql_type
-from collection.woven import Woven, long_bytes, woven
+from collection.columns import DIFF, ColumnLike, Columns, diff_schema, fit, one_array, sql_type
+from collection.woven import WOVEN_ROWS_MIN, Woven, long_bytes, woven
 from journal.errors import FatalLog, InvalidUsage, Rejected
 from schemas.codec import leading_strings
 from values.keeping import kept
@@ -50,9 +51,6 @@ ROW_BYTES_MAX = 4 * 1024 * 1024
 
 _ROWS_PER_TRY = 4096
 """Rows encoded at once before sizes are looked at: about 100 KiB of small rows."""
-
-WOVEN_ROWS_MIN = 256
-"""So many are encoded all at a time, which costs a column some 0.1 ms to begin with; fewer one by one."""
 
 _AVRO_NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
 
@@ -136,7 +134,7 @@ def encode(columns: Columns, table: pa.Table, attempt: str) -> Iterator[EncodedB
         part = table.slice(start, _ROWS_PER_TRY)
         found = None
         if part.num_rows >= WOVEN_ROWS_MIN:
-            found = woven([_whole(part.column(i)) for i in range(len(types))], _whole(part.column(DIFF)))
+            found = woven([one_array(part.column(i)) for i in range(len(types))], one_array(part.column(DIFF)))
         if found is not None:
             yield from _split_woven(_head(schema, head), found, 0, part.num_rows)
             continue
@@ -162,12 +160,12 @@ def decode_counted(
 ) -> tuple[pa.Table, list[int]]:
     """As :func:`decode`, with how many rows each of ``values`` held."""
     counts: list[int] = []
-    unshaped = _Shape(_physical_schema(_key(columns)), dict(enumerate(field_names(columns))), {})
+    unshaped = _unshaped(_key(columns))
     diffs: list[int] = []
     parts: list[tuple[_Shape, list[dict[str, object]]]] = []
     for value, attempt in zip(values, chain(attempts, repeat("")), strict=False):
         shape = _shape_in(value) or unshaped
-        record = _decode_record(shape.schema, value)
+        record = _decode_record(shape.flat, value)
         if attempt and record["attempt"] != attempt:
             raise Undecodable(
                 "a bound range holds another writer's rows",
@@ -176,10 +174,8 @@ def decode_counted(
         counts.append(len(record["rows"]))
         if not parts or parts[-1][0] is not shape:
             parts.append((shape, []))
-        rows = parts[-1][1]
-        for entry in record["rows"]:
-            diffs.append(entry["diff"])
-            rows.append(entry["row"])
+        parts[-1][1].extend(record["rows"])
+        diffs.extend(map(_DIFF, record["rows"]))
     try:
         arrays = [
             _from_physical(_column(parts, unshaped, place, column), sql_type(column.type))
@@ -197,10 +193,15 @@ def empty(columns: Columns) -> pa.Table:
 
 
 class _Shape(NamedTuple):
-    """How a record's bytes are read, and where in its rows a column is: by its id, of a record without a shape by its
-    place."""
+    """How a record is written, how its bytes are read, and where in a row that was read a column is: by its id, of a
+    record without a shape by its place.
+
+    Of the bytes nothing says that a row is a record in the record of its change, so that they are read as one: that
+    saves a dictionary for each row.
+    """
 
     schema: object
+    flat: object
     fields: dict[int, str]
     types: dict[int, str]
 
@@ -218,7 +219,7 @@ def _column(
         if shape is not unshaped and shape.types[column.id] != column.type:
             detail = f"{column.name}: {shape.types[column.id]}, not {column.type}"
             raise Undecodable("rows have a column of another type", detail=detail)
-        found += [row[field] for row in rows]
+        found += map(itemgetter(field), rows)
     return found
 
 
@@ -262,7 +263,15 @@ def _shaped(shape: str) -> _Shape:
             raise ValueError(f"column {column_id} twice")
         types[column_id] = text
     fields = [(f"c{column_id}", _physical(avro_type(sql_type(text)))) for column_id, text in types.items()]
-    return _Shape(fastavro.parse_schema(_schema(fields, True)), {i: f"c{i}" for i in types}, types)
+    flat = fastavro.parse_schema(_schema(fields, True, True))
+    return _Shape(fastavro.parse_schema(_schema(fields, True)), flat, {i: f"c{i}" for i in types}, types)
+
+
+@lru_cache(maxsize=4096)
+def _unshaped(key: tuple[tuple[str, str], ...]) -> _Shape:
+    fields = [(f"c{place}", _physical(avro_type(sql_type(text)))) for place, (_, text) in enumerate(key)]
+    flat = fastavro.parse_schema(_schema(fields, False, True))
+    return _Shape(_physical_schema(key), flat, {place: f"c{place}" for place in range(len(key))}, {})
 
 
 @lru_cache(maxsize=4096)
@@ -270,15 +279,18 @@ def _value_schema(text: str) -> object:
     return fastavro.parse_schema(["null", _physical(avro_type(sql_type(text)))])
 
 
-def _schema(fields: Sequence[tuple[str, object]], shaped: bool = False) -> dict[str, object]:
+_DIFF_FIELD = "diff"
+_DIFF = itemgetter(_DIFF_FIELD)
+
+
+def _schema(fields: Sequence[tuple[str, object]], shaped: bool = False, flat: bool = False) -> dict[str, object]:
+    """``flat``: for reading, a row's fields beside its diff."""
     defined: set[str] = set()
     fields = [(name, _defined_once(avro, defined)) for name, avro in fields]
-    row = {"type": "record", "name": "Row", "fields": [{"name": n, "type": ["null", t]} for n, t in fields]}
-    change = {
-        "type": "record",
-        "name": "Change",
-        "fields": [{"name": "diff", "type": "long"}, {"name": "row", "type": row}],
-    }
+    own = [{"name": n, "type": ["null", t]} for n, t in fields]
+    row = [{"name": "row", "type": {"type": "record", "name": "Row", "fields": own}}]
+    diff = {"name": _DIFF_FIELD, "type": "long"}
+    change = {"type": "record", "name": "Change", "fields": [diff, *(own if flat else row)]}
     return {
         "type": "record",
         "name": "RowBatch",
@@ -326,9 +338,7 @@ def _physical_schema(key: tuple[tuple[str, str], ...]) -> object:
     return fastavro.parse_schema(_schema(fields))
 
 
-def _split(
-    schema: object, head: tuple[int, dict[str, str]], rows: list[dict[str, object]]
-) -> Iterator[EncodedBatch]:
+def _split(schema: object, head: tuple[int, dict[str, str]], rows: list[dict[str, object]]) -> Iterator[EncodedBatch]:
     version, said = head
     out = io.BytesIO()
     out.write(bytes((MARKER, version)))
@@ -374,11 +384,6 @@ def _split_woven(head: bytes, rows: Woven, lower: int, upper: int) -> Iterator[E
 
 def _too_large(size: int) -> Rejected:
     return Rejected("row is too large", sqlstate="54000", detail=f"{size} bytes, at most {ROW_BYTES_MAX}")
-
-
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    found = column.combine_chunks()
-    return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
 
 
 def _decode_record(schema: object, value: bytes) -> dict:

@@ -95,7 +95,10 @@ def show_float8(value: float) -> str:
 
     Above 2**53 Postgres's own digits are one longer now and then (its ryu excludes interval bounds); same value.
     """
-    return _laid_out(value, repr(float(value)), FIXED_POWERS["float8"])
+    shortest = repr(float(value))
+    if 1e-4 <= abs(value) < 1e15:  # Python lays these out alike, but for a point that nothing stands behind
+        return shortest.removesuffix(".0")
+    return _laid_out(value, shortest, FIXED_POWERS["float8"])
 
 
 def show_float4(value: float) -> str:

@@ -50,6 +50,9 @@ class Form(Protocol):
     def value(self, row: bytes) -> bytes:
         """The value of a message that has a row."""
 
+    def values(self, rows: Sequence[bytes]) -> Sequence[bytes]:
+        """Those of many."""
+
     def pair(self, ts: int, op: str, before: bytes | None, after: bytes | None) -> bytes:
         """The value of one that has what a row was and what it is."""
 
@@ -72,6 +75,7 @@ class JsonForm:
     def __init__(self, columns: Sequence[WrittenColumn] = (), key: Sequence[WrittenColumn] = ()) -> None:
         self.rows = RowWriter([(each.name, each.type) for each in columns]).rows
         self.keys = RowWriter([(each.name, each.type) for each in key]).rows
+        self._behind = _Behind(lambda ts, op: b',"op":"%b","ts_ms":%d}' % (op.encode(), ts))
 
     def prepare(self, register: Register) -> None:
         """JSON says itself what it is."""
@@ -82,10 +86,11 @@ class JsonForm:
     def value(self, row: bytes) -> bytes:
         return row
 
+    def values(self, rows: Sequence[bytes]) -> Sequence[bytes]:
+        return rows
+
     def pair(self, ts: int, op: str, before: bytes | None, after: bytes | None) -> bytes:
-        return b'{"before":%b,"after":%b,"op":"%b","ts_ms":%d}' % (
-            before or b"null", after or b"null", op.encode(), ts,
-        )  # fmt: skip
+        return b"".join((b'{"before":', before or b"null", b',"after":', after or b"null", self._behind.of(ts, op)))
 
     def shown(self, said: bytes, key: bool = False) -> str:
         return said.decode(errors="replace")
@@ -102,6 +107,7 @@ class AvroForm:
         self._columns, self._key = tuple(columns), tuple(key)
         self._rows, self._keys = AvroRows(columns), AvroRows(key)
         self._of_key = self._of_value = b""
+        self._behind = _Behind(lambda ts, op: text(op) + long(ts))
 
     def prepare(self, register: Register) -> None:
         told = self._told
@@ -126,13 +132,35 @@ class AvroForm:
         assert self._of_value, "prepare it first"
         return self._of_value + row
 
+    def values(self, rows: Sequence[bytes]) -> Sequence[bytes]:
+        assert self._of_value, "prepare it first"
+        head = self._of_value
+        return [head + row for row in rows]
+
     def pair(self, ts: int, op: str, before: bytes | None, after: bytes | None) -> bytes:
         sides = [NULL if each is None else SOME + each for each in (before, after)]
-        return self.value(b"".join([*sides, text(op), long(ts)]))
+        return self.value(b"".join([*sides, self._behind.of(ts, op)]))
 
     def shown(self, said: bytes, key: bool = False) -> str:
         schema = read_schema(as_json(row_schema("row", self._key if key else self._columns)))
         return str(reading(schema, schema)(said, len(self._of_key) if key else 0))
+
+
+class _Behind:
+    """What stands behind the rows of a message, which those of one timestamp have in common."""
+
+    def __init__(self, made: Callable[[int, str], bytes]) -> None:
+        self._made = made
+        self._ts: int | None = None
+        self._found: dict[str, bytes] = {}
+
+    def of(self, ts: int, op: str) -> bytes:
+        if ts != self._ts:
+            self._ts, self._found = ts, {}
+        found = self._found.get(op)
+        if found is None:
+            found = self._found[op] = self._made(ts, op)
+        return found
 
 
 def _head(number: int) -> bytes:

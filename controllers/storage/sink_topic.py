@@ -97,8 +97,16 @@ class SinkTopic:
         count = size = 0
         try:
             self._begin()
+            topic, delivered = self._sink.topic, self._delivered
+            produce = self._producer.produce
+            stamped, headers = None, [(HEADER, b"")]
             for ts, key, value in messages:
-                self._produce(key, value, ts)
+                if ts != stamped:
+                    stamped, headers = ts, [(HEADER, b"%d" % ts)]
+                try:
+                    produce(topic, value, key, headers=headers, on_delivery=delivered)
+                except BufferError:
+                    self._produce(key, value, headers)
                 count += 1
                 size += len(key or b"") + len(value or b"")
                 if count % POLL_EVERY == 0:
@@ -130,16 +138,16 @@ class SinkTopic:
         self._producer.begin_transaction()
         self._open = True
 
-    def _produce(self, key: bytes | None, value: bytes | None, ts: int) -> None:
+    def _produce(self, key: bytes | None, value: bytes | None, headers: list[tuple[str, bytes]]) -> None:
+        """As soon as there is room for it."""
         until = time.monotonic() + STALLED_S
         while True:
+            self._producer.poll(0.1)
+            self._look()
             try:
-                self._producer.produce(self._sink.topic, value, key, headers=[(HEADER, b"%d" % ts)],
-                                       on_delivery=self._delivered)  # fmt: skip
+                self._producer.produce(self._sink.topic, value, key, headers=headers, on_delivery=self._delivered)
                 return
             except BufferError:
-                self._producer.poll(0.1)
-                self._look()
                 if time.monotonic() > until:
                     raise Unavailable(f"nothing is delivered to topic {self._sink.topic}") from None
 

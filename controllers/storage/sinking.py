@@ -15,7 +15,7 @@ have one key, it is :class:`SinkRefused`, before anything of that transaction is
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import chain
 from typing import NamedTuple, Protocol
 
 from catalog_log.objects.sink import DEBEZIUM, NONE, UPSERT
@@ -45,24 +45,35 @@ class Change(NamedTuple):
     diff: int
 
 
-class Message(NamedTuple):
-    ts: int
-    key: bytes | None
-    value: bytes | None
-    """``None``: there is no row of that key any more."""
+class Block(NamedTuple):
+    """Changes beside each other: what a :class:`Change` has one each of."""
+
+    stamps: Sequence[int]
+    keys: Sequence[bytes | None]
+    """All of them ``None``, or none."""
+    rows: Sequence[bytes]
+    diffs: Sequence[int]
+
+    def only_come(self) -> bool:
+        """Whether each is there once more."""
+        return all(diff == 1 for diff in self.diffs)
+
+
+Message = tuple[int, bytes | None, bytes | None]
+"""A timestamp, a key and a value; without a value there is no row of that key any more."""
 
 
 class Changes(NamedTuple):
-    """All changes above where it was asked from, through ``through``."""
+    """All changes above where it was asked from, through ``through``: none where there are no blocks."""
 
     through: int
-    changes: Sequence[Change]
+    blocks: Sequence[Block]
 
 
 class Contents(Protocol):
     """A collection."""
 
-    def at(self, ts: int) -> Iterable[Change]:
+    def at(self, ts: int) -> Iterable[Block]:
         """What it holds at ``ts``, which is complete: rows with how often each is there, in any order.  Where nothing
         changed since ``ts``, this may be of later.  Raises :class:`SinkRefused` where ``ts`` is not told apart any
         more."""
@@ -116,8 +127,10 @@ class Sinking:
                 keys.accept()
             else:
                 keys = Keys()
-                for change in self._contents.at(found):
-                    keys.put(change, 1)
+                for block in self._contents.at(found):
+                    if not keys.come(block.keys):
+                        for change in map(Change, *block):
+                            keys.put(change, 1)
                 keys.accept()
             self._keys = keys
         self.through = self.noted = found
@@ -137,10 +150,10 @@ class Sinking:
         if complete <= self.through:
             return 0
         found = self._contents.between(self.through, complete)
-        if not found.changes and not noting:
+        if not found.blocks and not noting:
             self.through = found.through
             return 0
-        return self._write(messages(self._envelope, found.changes, self._keys, self._form), found.through)
+        return self._write(messages(self._envelope, found.blocks, self._keys, self._form), found.through)
 
     def _write(self, written: Iterable[Message], through: int) -> int:
         self._attempted = None
@@ -156,22 +169,36 @@ class Sinking:
         yield from written
         self._attempted = through
 
-    def _first(self, contents: Iterable[Change]) -> Iterator[Message]:
+    def _first(self, contents: Iterable[Block]) -> Iterator[Message]:
         """What it begins with: each row that is there."""
-        form = self._form
         keys = self._keys or Keys()  # one timestamp has one message of a key, also where nobody looks later
-        for change in contents:
+        for block in contents:
+            yield from self._first_at_once(block, keys) or self._first_one_by_one(block, keys)
+
+    def _first_at_once(self, block: Block, keys: Keys) -> Iterable[Message] | None:
+        """The messages of ``block`` where each row is there once, and each key new; ``None`` where it takes a look."""
+        form = self._form
+        if not block.only_come() or self._envelope == UPSERT and not keys.come(block.keys):
+            return None
+        if self._envelope != DEBEZIUM:
+            return zip(block.stamps, block.keys, form.values(block.rows), strict=True)
+        pairs = [form.pair(ts, "r", None, row) for ts, row in zip(block.stamps, block.rows, strict=True)]
+        return zip(block.stamps, block.keys, pairs, strict=True)
+
+    def _first_one_by_one(self, block: Block, keys: Keys) -> Iterator[Message]:
+        form = self._form
+        for change in map(Change, *block):
             if change.diff < 0:
                 raise SinkRefused(f"a row is there {change.diff} times at {change.ts}")
             if self._envelope == UPSERT:
                 if change.diff > 1 or keys.put(change, 1) != 1:
                     raise not_unique(change, form)
-                yield Message(change.ts, change.key, form.value(change.row))
+                yield change.ts, change.key, form.value(change.row)
                 continue
             for _ in range(change.diff):
                 plain = self._envelope == NONE
                 value = form.value(change.row) if plain else form.pair(change.ts, "r", None, change.row)
-                yield Message(change.ts, change.key, value)
+                yield change.ts, change.key, value
 
 
 class Keys:
@@ -194,6 +221,16 @@ class Keys:
             )
         return count
 
+    def come(self, keys: Sequence[bytes | None]) -> bool:
+        """Whether ``keys`` are none that there were, each once, and few enough; then they are there once."""
+        counts = dict.fromkeys(keys, 1)
+        if len(counts) < len(keys) or max(len(self._there), len(self._counts) + len(counts)) > KEYS_MAX:
+            return False
+        if not (self._there.isdisjoint(counts) and self._counts.keys().isdisjoint(counts)):
+            return False
+        self._counts |= counts
+        return True
+
     def accept(self) -> None:
         for key, count in self._counts.items():
             self._there.add(key) if count else self._there.discard(key)
@@ -203,16 +240,16 @@ class Keys:
         self._counts = {}
 
 
-def messages(
-    envelope: str, changes: Sequence[Change], keys: Keys | None, form: Form = JSON_FORM
-) -> Iterator[Message]:
-    """What ``changes`` are in ``envelope``, in the order of their timestamps."""
-    ordered = sorted(changes, key=lambda change: (change.ts, change.key or b"", change.row))
-    for (ts, key), together in groupby(ordered, key=lambda change: (change.ts, change.key)):
-        went: list[Change] = []
-        came: list[Change] = []
-        for change in together:
-            (came if change.diff > 0 else went).append(change)
+def messages(envelope: str, blocks: Sequence[Block], keys: Keys | None, form: Form = JSON_FORM) -> Iterator[Message]:
+    """What the changes of ``blocks`` are in ``envelope``, in the order of their timestamps."""
+    ordered = sorted(chain.from_iterable(zip(*block, strict=True) for block in blocks))
+    if all(block.only_come() for block in blocks) and (found := _come(envelope, ordered, keys, form)) is not None:
+        yield from found
+        return
+    for start, end in _groups(ordered):
+        ts, key, *_ = ordered[start]
+        went = [change for change in ordered[start:end] if change[3] < 0]
+        came = [change for change in ordered[start:end] if change[3] > 0]
         if envelope == UPSERT:
             yield _newest(ts, key, went, came, keys, form)
         elif envelope == DEBEZIUM:
@@ -220,38 +257,66 @@ def messages(
         else:
             if went:
                 raise SinkRefused(
-                    f"a row went at {ts}, which ENVELOPE NONE has no message for: {_short(form.shown(went[0].row))}"
+                    f"a row went at {ts}, which ENVELOPE NONE has no message for: {_short(form.shown(went[0][2]))}"
                 )
             for row in _each(came):
-                yield Message(ts, key, form.value(row))
+                yield ts, key, form.value(row)
+
+
+_Plain = tuple[int, "bytes | None", bytes, int]
+"""A :class:`Change`, of which there are too many to give each a name."""
+
+
+def _come(envelope: str, ordered: Sequence[_Plain], keys: Keys | None, form: Form) -> Iterable[Message] | None:
+    """The messages of rows that only come, one each; ``None`` where two may be of one key, which takes a look."""
+    stamps, of, rows = ([change[at] for change in ordered] for at in range(3))
+    if envelope == DEBEZIUM:
+        pairs = [form.pair(ts, "c", None, row) for ts, row in zip(stamps, rows, strict=True)]
+        return zip(stamps, of, pairs, strict=True)
+    if envelope == UPSERT and not (len(set(of)) == len(of) if keys is None else keys.come(of)):
+        return None
+    return zip(stamps, of, form.values(rows), strict=True)
+
+
+def _groups(ordered: Sequence[_Plain]) -> Iterator[tuple[int, int]]:
+    """From where to where changes are of one timestamp and one key."""
+    start = 0
+    for place in range(1, len(ordered)):
+        before, this = ordered[place - 1], ordered[place]
+        if this[1] != before[1] or this[0] != before[0]:
+            yield start, place
+            start = place
+    if ordered:
+        yield start, len(ordered)
 
 
 def _newest(
-    ts: int, key: bytes | None, went: Sequence[Change], came: Sequence[Change], keys: Keys | None, form: Form
+    ts: int, key: bytes | None, went: Sequence[_Plain], came: Sequence[_Plain], keys: Keys | None, form: Form
 ) -> Message:
-    count = sum(change.diff for change in came)
+    count = sum(change[3] for change in came)
+    change = Change(*(came or went)[0])
     if count > 1:
-        raise not_unique(came[0], form)
+        raise not_unique(change, form)
     if keys is not None:
-        left = keys.put((came or went)[0], count + sum(change.diff for change in went))
+        left = keys.put(change, count + sum(each[3] for each in went))
         if left not in (0, 1) or left != count:
-            raise not_unique((came or went)[0], form)
-    return Message(ts, key, form.value(came[0].row) if came else None)
+            raise not_unique(change, form)
+    return ts, key, form.value(came[0][2]) if came else None
 
 
 def _pairs(ts: int, key: bytes | None, went: list[bytes], came: list[bytes], form: Form) -> Iterator[Message]:
     """One row that goes and one that comes are what became of it, where both have one key."""
     both = min(len(went), len(came)) if key is not None else 0
     for before, after in zip(went[:both], came[:both], strict=True):
-        yield Message(ts, key, form.pair(ts, "u", before, after))
+        yield ts, key, form.pair(ts, "u", before, after)
     for before in went[both:]:
-        yield Message(ts, key, form.pair(ts, "d", before, None))
+        yield ts, key, form.pair(ts, "d", before, None)
     for after in came[both:]:
-        yield Message(ts, key, form.pair(ts, "c", None, after))
+        yield ts, key, form.pair(ts, "c", None, after)
 
 
-def _each(changes: Iterable[Change]) -> list[bytes]:
-    return [change.row for change in changes for _ in range(abs(change.diff))]
+def _each(changes: Iterable[_Plain]) -> list[bytes]:
+    return [row for _, _, row, diff in changes for _ in range(abs(diff))]
 
 
 def not_unique(change: Change, form: Form) -> SinkRefused:

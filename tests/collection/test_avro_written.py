@@ -23,7 +23,7 @@ from collection.messages.avro_written import (
 )
 from schemas.avro_bytes import long, number
 from schemas.avro_messages import read_schema, reading
-from tests.collection.test_json_written import VALUES, value
+from tests.collection.test_json_written import VALUES, many, value
 from values.types import row_of
 
 
@@ -72,6 +72,20 @@ def test_a_value_of_each_type_comes_back(name: str) -> None:
     assert repr(as_kept) == repr(wanted)
 
 
+@pytest.mark.parametrize("nulls", [False, True])
+@pytest.mark.parametrize("name", sorted(VALUES))
+def test_all_at_once_is_the_same_as_one_by_one(name: str, nulls: bool) -> None:
+    table = many(name, nulls)
+    for some in ((0, 2), (0, 1, 2)):  # without lists, which go one by one, and with them
+        columns = [written(("a", name, nulls), ("many", f"{name}[]", True), ("n", "int8", False))[at] for at in some]
+        arrays, rows = [table.column(at) for at in some], AvroRows(columns)
+        assert rows.rows(arrays) == rows.one_by_one(arrays)
+    if nulls:
+        strict = AvroRows(written(("a", name, False)))
+        with pytest.raises(Null, match="^a$"):
+            strict.rows(table.columns[:1])
+
+
 def _texts(values: list[str | None], name: str) -> list[str | None]:
     """Without the blanks that a char is shown with."""
     length = sql_type(name).precision or 0
@@ -85,8 +99,15 @@ def test_the_schemas_that_a_registry_is_told() -> None:
         ("d", "jsonb", True), ("t", "time", False), ("u", "uuid[]", True),
     )  # fmt: skip
     uuid = {"type": "string", "logicalType": "uuid"}
-    interval = {"type": "record", "name": "Interval", "fields": [
-        {"name": "months", "type": "int"}, {"name": "days", "type": "int"}, {"name": "micros", "type": "long"}]}
+    interval = {
+        "type": "record",
+        "name": "Interval",
+        "fields": [
+            {"name": "months", "type": "int"},
+            {"name": "days", "type": "int"},
+            {"name": "micros", "type": "long"},
+        ],
+    }
     fields = [
         {"name": "id", "type": "long"},
         {"name": "n", "type": ["null", {"type": "bytes", "logicalType": "decimal", "precision": 8, "scale": 2}]},

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import math
+import random
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from catalog_log.objects import Column
-from collection.columns import sql_type, table_from_rows
+from collection import json_columns, json_written
+from collection.columns import one_array, sql_type, table_from_rows
 from collection.json_rows import decode_batch
 from collection.json_written import RowWriter
 from tests.differential.worlds import POOLS
@@ -54,6 +58,56 @@ def test_a_value_of_each_type_comes_back(name: str) -> None:
     assert found.column(0).to_pylist() == table.column(0).to_pylist()
     assert found.column(1).to_pylist() == table.column(1).to_pylist()
     assert found.column(2).to_pylist() == table.column(2).to_pylist()
+
+
+def many(name: str, nulls: bool) -> pa.Table:
+    """Hundreds of rows of a column of that type, of a list of it and of a number, none of them as one array."""
+    draw = random.Random(name)
+    values = [value(name, text) for text in VALUES[name]]
+    pick = lambda: None if nulls and draw.random() < 0.2 else draw.choice(values)  # noqa: E731
+    rows = [(pick(), [pick() for _ in range(draw.randint(0, 2))], n) for n in range(400)]
+    table = table_from_rows((Column("a", name), Column("many", f"{name}[]"), Column("n", "int8")), rows)
+    return pa.concat_tables([table.slice(3, 150), table.slice(160, 0), table.slice(170)])
+
+
+@pytest.mark.parametrize("nulls", [False, True])
+@pytest.mark.parametrize("name", sorted(VALUES))
+def test_all_at_once_is_the_same_as_one_by_one(name: str, nulls: bool) -> None:
+    table = many(name, nulls)
+    writer = RowWriter([("a", sql_type(name)), ('o"dd\n', sql_type(f"{name}[]")), ("n", sql_type("int8"))])
+    assert writer.rows(table.columns) == writer.one_by_one(table.columns)
+    alone = RowWriter([("a", sql_type(name))])
+    assert alone.rows([table.column(0)]) == alone.one_by_one([table.column(0)])
+    assert alone.rows([table.column(0).slice(0, 0)]) == []
+
+
+@given(st.lists(st.none() | st.floats(), min_size=64, max_size=99), st.lists(st.none() | st.floats(width=32)))
+@settings(max_examples=60, deadline=None)
+def test_any_floats_all_at_once(wide: list[float | None], narrow: list[float | None]) -> None:
+    near = [math.nextafter(10.0**n, math.inf * way) for n in range(-7, 18) for way in (-1, 1)]
+    for name, values in (("float8", wide + near), ("float4", narrow + near + [0.0] * 64)):
+        column = pa.chunked_array([pa.array(values, pa.float64()).cast(arrow_type(sql_type(name)), safe=False)])
+        writer = RowWriter([("a", sql_type(name))])
+        assert writer.rows([column]) == writer.one_by_one([column])
+
+
+@given(st.lists(st.none() | st.text(), min_size=64, max_size=80), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_any_texts_all_at_once(values: list[str | None], plain: bool) -> None:
+    if plain:
+        values = [each and "".join(c for c in each if c >= " " and c not in '"\\') for each in values]
+    column = pa.chunked_array([pa.array(values, pa.string())])
+    assert json_columns.escapes(one_array(column)) == any(json.dumps(each, ensure_ascii=False)[1:-1] != each
+                                                          for each in values if each)  # fmt: skip
+    writer = RowWriter([("a", sql_type("text"))])
+    assert writer.rows([column]) == writer.one_by_one([column])
+
+
+def test_rows_that_would_be_too_long_together_are_written_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    writer, table = RowWriter([("a", sql_type("text"))]), many("text", True)
+    monkeypatch.setattr(json_written, "AT_ONCE_BYTES_MAX", 1000)
+    monkeypatch.setattr(writer, "_at_once", None)
+    assert writer.rows(table.columns[:1]) == writer.one_by_one(table.columns[:1])
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,10 @@ import io
 import json
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
+from typing import NamedTuple
 
 import fastavro
 import pyarrow as pa
@@ -17,12 +19,28 @@ from catalog_log.objects import Column, Sink, Table, numbered
 from catalog_log.objects.sink import DEBEZIUM, NONE, UPSERT, Registering
 from collection.messages.avro_written import Null
 from controllers.storage import sinking
-from controllers.storage.sink_forms import AvroForm, form_of
-from controllers.storage.sinking import Change, Changes, Keys, Message, Sinking, SinkRefused, messages
+from controllers.storage.sink_forms import AvroForm, Form, JsonForm, form_of
+from controllers.storage.sinking import Block, Change, Changes, Keys, Sinking, SinkRefused
 
 
 class Died(Exception):
     """The writer's process ends here."""
+
+
+class Message(NamedTuple):
+    ts: int
+    key: bytes | None
+    value: bytes | None
+
+
+def blocks(changes: Iterable[Change], size: int = 1000) -> list[Block]:
+    """``changes`` beside each other, so many in one."""
+    left = list(changes)
+    return [Block(*map(list, zip(*left[at : at + size], strict=True))) for at in range(0, len(left), size)]
+
+
+def messages(envelope: str, changes: Iterable[Change], keys: Keys | None, *form: Form) -> list[Message]:
+    return [Message(*each) for each in sinking.messages(envelope, blocks(changes), keys, *form)]
 
 
 class Collection:
@@ -44,10 +62,10 @@ class Collection:
                 found[each.key, each.row] += each.diff
         return +found
 
-    def at(self, ts: int) -> Iterator[Change]:
+    def at(self, ts: int) -> Iterator[Block]:
         if any(ts < each.ts <= self.since for each in self.changes):
             raise SinkRefused("too old")
-        return iter([Change(ts, key, row, diff) for (key, row), diff in self.rows_at(ts).items()])
+        return iter(blocks([Change(ts, key, row, diff) for (key, row), diff in self.rows_at(ts).items()], 2))
 
     def between(self, after: int, through: int) -> Changes:
         if any(after < each.ts <= self.since for each in self.changes):
@@ -55,7 +73,7 @@ class Collection:
         stamps = sorted({each.ts for each in self.changes if after < each.ts <= through})
         if len(stamps) > self.ts_max:
             through = stamps[self.ts_max] - 1
-        return Changes(through, [each for each in self.changes if after < each.ts <= through])
+        return Changes(through, blocks([each for each in self.changes if after < each.ts <= through], 3))
 
 
 class Topic:
@@ -83,12 +101,12 @@ class Writer:
         self._step()
         return self._topic.notes[-1] if self._topic.notes else None
 
-    def write(self, written: Iterable[Message], through: int) -> int:
+    def write(self, written: Iterable[sinking.Message], through: int) -> int:
         self._step()
         taken = []
         for each in written:
             self._step()
-            taken.append(each)
+            taken.append(Message(*each))
         self._step()
         if self._topic.holder is not self:
             raise Died  # shut out
@@ -211,6 +229,7 @@ def test_pairs_of_a_key_and_single_rows_without_one() -> None:
         (b"b", {"before": row("b", "x"), "after": None, "op": "d", "ts_ms": 7}),
         (b"c", {"before": None, "after": row("c", "z"), "op": "c", "ts_ms": 7}),
     ]
+    assert JsonForm().pair(7, "d", b"{}", None) == b'{"before":{},"after":null,"op":"d","ts_ms":7}'
     single = messages(DEBEZIUM, [each._replace(key=None) for each in changes], None)
     assert [json.loads(each.value)["op"] for each in single] == ["d", "d", "d", "c", "c"]
 
@@ -286,6 +305,99 @@ def test_keys_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [keys.put(change(1, key, "x", 1), 1) for key in "ab"] == [1, 1]
     with pytest.raises(SinkRefused, match="NOT ENFORCED"):
         keys.put(change(1, "c", "x", 1), 1)
+
+
+# -- beside a way that takes one change after the other ---------------------------------------------------------------
+
+
+def plain_first(envelope: str, contents: Iterable[Change], keys: Keys, form: Form) -> Iterator[Message]:
+    for change in contents:
+        if change.diff < 0:
+            raise SinkRefused(f"a row is there {change.diff} times at {change.ts}")
+        for _ in range(change.diff):
+            if envelope == UPSERT and (change.diff > 1 or keys.put(change, 1) != 1):
+                raise sinking.not_unique(change, form)
+            plain = envelope in (UPSERT, NONE)
+            value = form.value(change.row) if plain else form.pair(change.ts, "r", None, change.row)
+            yield Message(change.ts, change.key, value)
+
+
+def plain_messages(envelope: str, changes: Sequence[Change], keys: Keys | None, form: Form) -> Iterator[Message]:
+    ordered = sorted(changes, key=lambda change: (change.ts, change.key or b"", change.row))
+    for (ts, key), together in groupby(ordered, key=lambda change: (change.ts, change.key)):
+        group = list(together)
+        went = [each for each in group for _ in range(-each.diff)]
+        came = [each for each in group for _ in range(each.diff)]
+        if envelope == UPSERT:
+            first = (came or went)[0]
+            left = len(came) if keys is None or len(came) > 1 else keys.put(first, len(came) - len(went))
+            if len(came) > 1 or left != len(came):
+                raise sinking.not_unique(first, form)
+            yield Message(ts, key, form.value(came[0].row) if came else None)
+        elif envelope == NONE:
+            if went:
+                shown = form.shown(went[0].row)[: sinking.SHOWN_CHARS_MAX]
+                raise SinkRefused(f"a row went at {ts}, which ENVELOPE NONE has no message for: {shown}")
+            yield from [Message(ts, key, form.value(each.row)) for each in came]
+        else:
+            both = min(len(went), len(came)) if key is not None else 0
+            for before, after in zip(went[:both], came[:both], strict=True):
+                yield Message(ts, key, form.pair(ts, "u", before.row, after.row))
+            yield from [Message(ts, key, form.pair(ts, "d", each.row, None)) for each in went[both:]]
+            yield from [Message(ts, key, form.pair(ts, "c", None, each.row)) for each in came[both:]]
+
+
+def outcome(made: Iterable[Message]) -> tuple[list[Message], str]:
+    """What came, and why no more did."""
+    found: list[Message] = []
+    try:
+        for each in made:
+            found.append(Message(*each))
+    except SinkRefused as refused:
+        return [], str(refused)  # nothing of it is committed
+    return found, ""
+
+
+@pytest.mark.parametrize("envelope", [UPSERT, DEBEZIUM, NONE])
+@pytest.mark.parametrize("seed", range(150))
+def test_many_at_once_are_the_messages_of_one_after_the_other(envelope: str, seed: int, monkeypatch) -> None:
+    """Whatever changes: rows that only come and others, one key or many, seldom a thing that is refused; the form is
+    JSON or Avro; and the next transaction finds the same keys."""
+    draw = random.Random(f"{envelope}/{seed}/many")
+    monkeypatch.setattr(sinking, "KEYS_MAX", draw.choice([3, 8, 2_000_000]))
+    form: Form = JsonForm()
+    if draw.random() < 0.5:
+        form = avro(envelope, 1)
+        prepared(form)
+        monkeypatch.setattr(form, "shown", lambda said, key=False: repr(said))  # rows here are no Avro
+    fast = Sinking(envelope, envelope == UPSERT, Collection(), Writer(Topic(), never()), form)
+    keyed = draw.random() < 0.8 or envelope == UPSERT
+    slow_keys = Keys() if draw.random() < 0.7 else None
+    fast._keys = Keys() if slow_keys is not None else None
+    only_come, size = draw.random() < 0.5, draw.randint(1, 5)
+    for step in range(draw.randint(1, 4)):
+        made: dict[tuple, Change] = {}
+        for _ in range(draw.randint(0, 12)):
+            ts = step * 10 + draw.randint(1, 2)
+            key = draw.choice("abcdefghijklmnop"[: draw.choice([3, 16])]) if keyed else None
+            diff = 1 if only_come else draw.choice([1, 1, 1, -1, 2 if draw.random() < 0.1 else -1])
+            row = json.dumps({"k": key, "v": draw.choice("xyz")}).encode()
+            made[ts, key, row] = Change(ts, None if key is None else key.encode(), row, diff)
+        changes = list(made.values())
+        draw.shuffle(changes)
+        if step == 0:
+            now = [each._replace(ts=5) for each in changes]
+            got = outcome(fast._first(blocks(now, size)))
+            wanted = outcome(plain_first(envelope, now, slow_keys or Keys(), form))
+        else:
+            got = outcome(sinking.messages(envelope, blocks(changes, size), fast._keys, form))
+            wanted = outcome(plain_messages(envelope, changes, slow_keys, form))
+        assert got == wanted
+        if wanted[1]:
+            return
+        if slow_keys is not None and fast._keys is not None:
+            slow_keys.accept(), fast._keys.accept()
+            assert fast._keys._there == slow_keys._there
 
 
 # -- Avro -------------------------------------------------------------------------------------------------------------
