@@ -24,6 +24,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
@@ -44,7 +45,7 @@ path for this many neighbours only."""
 _CHUNK_BYTES_MAX = 4 * 1024 * 1024
 
 _STRING_BYTES = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
-_NOT_JSON_NUMBER = re.compile(rb"NaN|Inf")
+_NOT_JSON_NUMBERS = (b"NaN", b"Inf")
 _POSITION = "\x7f"
 
 
@@ -62,23 +63,49 @@ def planned(columns: Columns) -> tuple[Field, ...]:
 
 def decode_batch(values: Sequence[bytes | None], columns: Columns) -> tuple[pa.Table, list[BadRow]]:
     """All good rows in order as an Arrow table (columns only, no ``__diff``), and the bad ones with their index."""
+    found = decode_members(values, columns, "")
+    return found.rows, found.bad
+
+
+class Members(NamedTuple):
+    """The good rows in order, the places of values whose member is null and so no row, and the bad ones."""
+
+    rows: pa.Table
+    empty: list[int]
+    bad: list[BadRow]
+
+
+def decode_members(values: Sequence[bytes | None], columns: Columns, member: str) -> Members:
+    """As :func:`decode_batch`, of rows that are what each object has under the name ``member``, if that is any."""
     schema = arrow_schema(columns)
     plan = planned(columns)
     tables: list[pa.Table] = []
+    empty: list[int] = []
     bad: list[BadRow] = []
     for start, chunk in _chunks(values):
-        table = _fast(chunk, plan, schema)
-        if table is None:
+        found = _fast(chunk, plan, schema, member)
+        if found is not None:
+            table, nulls = found
+            for index in nulls:  # or there is no such member
+                verdict = decode_json(chunk[index], plan, member)
+                assert verdict == () or isinstance(verdict, BadRow), verdict
+                if isinstance(verdict, BadRow):
+                    bad.append(BadRow(verdict.reason, start + index))
+                else:
+                    empty.append(start + index)
+        else:
             rows = []
             for index, value in enumerate(chunk, start):
-                row = decode_json(value, plan)
+                row = decode_json(value, plan, member)
                 if type(row) is BadRow:
                     bad.append(BadRow(row.reason, index))
+                elif member and not row:
+                    empty.append(index)
                 else:
                     rows.append(row)
             table = table_from_rows(columns, rows)
         tables.append(table)
-    return (pa.concat_tables(tables) if tables else schema.empty_table()), bad
+    return Members(pa.concat_tables(tables) if tables else schema.empty_table(), empty, bad)
 
 
 class Field(NamedTuple):
@@ -158,35 +185,54 @@ def _chunks(values: Sequence[bytes | None]):
         start += len(chunk)
 
 
-def _fast(values: Sequence[bytes | None], plan: tuple[Field, ...], schema: pa.Schema) -> pa.Table | None:
-    """The chunk as a table where every value is a good row, beyond doubt; otherwise ``None``."""
+def _fast(
+    values: Sequence[bytes | None], plan: tuple[Field, ...], schema: pa.Schema, member: str
+) -> tuple[pa.Table, list[int]] | None:
+    """The rows of the chunk where every value is one beyond doubt, or has none as ``member``: with the places of these.
+    Otherwise ``None``."""
     numbered = []
     for index, value in enumerate(values):
         if not value or value[0] != 0x7B or value.count(b"{") + value.count(b"[") > DEPTH_MAX:
             return None
         numbered.append(b'{"\x7f":%d,%b' % (index, value[1:]))
     joined = b"\n".join(numbered)
-    if _looks_odd(joined, len(values)) or any(_POSITION in field.name for field in plan):
+    if _looks_odd(joined, len(values)) or any(_POSITION in name for name in (member, *(each.name for each in plan))):
         return None
     if any(field.sql.is_array or field.sql.name == "jsonb" for field in plan):
         return None
-    wire = [(_POSITION, pa.int64()), *((field.name, _wire_type(field.sql)) for field in plan)]
+    fields = [pa.field(field.name, _wire_type(field.sql)) for field in plan]
+    if member:
+        fields = [pa.field(member, pa.struct(fields))]
     try:
         parsed = pj.read_json(
             io.BytesIO(joined),
             read_options=pj.ReadOptions(use_threads=False, block_size=len(joined) + 1),
             parse_options=pj.ParseOptions(
-                explicit_schema=pa.schema(wire), newlines_in_values=True, unexpected_field_behavior="ignore"
+                explicit_schema=pa.schema([pa.field(_POSITION, pa.int64()), *fields]),
+                newlines_in_values=True,
+                unexpected_field_behavior="ignore",
             ),
         )
         if parsed.num_rows != len(values) or not parsed.column(0).combine_chunks().equals(_positions(len(values))):
             return None
-        arrays = [_finish(parsed.column(i), field) for i, field in enumerate(plan, 1)]
+        columns, nulls = parsed.columns[1:], []
+        if member:
+            columns, nulls = _taken_apart(parsed.column(1))
+        arrays = [_finish(columns[i], field) for i, field in enumerate(plan)]
     except (pa.ArrowException, UnicodeDecodeError):
         return None
     if any(array is None for array in arrays):
         return None
-    return pa.Table.from_arrays(arrays, schema=schema)
+    return pa.Table.from_arrays(arrays, schema=schema), nulls
+
+
+def _taken_apart(members: pa.ChunkedArray) -> tuple[list[pa.ChunkedArray], list[int]]:
+    """The columns of those that are there, and the places of the others."""
+    nulls: list[int] = []
+    if members.null_count:
+        nulls = np.flatnonzero(members.is_null().to_numpy()).tolist()
+        members = members.drop_null()
+    return members.flatten(), nulls
 
 
 def _looks_odd(joined: bytes, count: int) -> bool:
@@ -196,7 +242,10 @@ def _looks_odd(joined: bytes, count: int) -> bool:
         joined.decode("utf-8")
     except UnicodeDecodeError:
         return True
-    return bool(_NOT_JSON_NUMBER.search(joined)) and bool(_NOT_JSON_NUMBER.search(_STRING_BYTES.sub(b"", joined)))
+    if not any(each in joined for each in _NOT_JSON_NUMBERS):
+        return False
+    outside = _STRING_BYTES.sub(b"", joined)
+    return any(each in outside for each in _NOT_JSON_NUMBERS)
 
 
 @lru_cache(maxsize=8)

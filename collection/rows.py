@@ -111,8 +111,8 @@ def _shape_text(columns: tuple[tuple[int, str], ...]) -> str:
 def encode_value(sql: SqlType, value: object) -> bytes:
     """One value as rows have it in a column of type ``sql``, with its digits and fields.  Raises ``BadText`` 22008."""
     out = io.BytesIO()
-    [physical] = _to_physical(kept(pa.chunked_array([pa.array([value], arrow_type(sql))]), sql), sql)
-    fastavro.schemaless_writer(out, _value_schema(str(sql)), physical)
+    [plain] = to_physical(kept(pa.chunked_array([pa.array([value], arrow_type(sql))]), sql), sql)
+    fastavro.schemaless_writer(out, _value_schema(str(sql)), plain)
     return out.getvalue()
 
 
@@ -138,7 +138,7 @@ def encode(columns: Columns, table: pa.Table, attempt: str) -> Iterator[EncodedB
         if found is not None:
             yield from _split_woven(_head(schema, head), found, 0, part.num_rows)
             continue
-        values = [_to_physical(part.column(i), t) for i, t in enumerate(types)]
+        values = [to_physical(part.column(i), t) for i, t in enumerate(types)]
         rows = [
             {"diff": diff, "row": dict(zip(names, row, strict=True))}
             for diff, *row in zip(part.column(DIFF).to_pylist(), *values, strict=True)
@@ -178,7 +178,7 @@ def decode_counted(
         diffs.extend(map(_DIFF, record["rows"]))
     try:
         arrays = [
-            _from_physical(_column(parts, unshaped, place, column), sql_type(column.type))
+            from_physical(_column(parts, unshaped, place, column), sql_type(column.type))
             for place, column in enumerate(columns)
         ]
     except (pa.ArrowException, OverflowError) as error:
@@ -236,7 +236,7 @@ def has_ids(columns: Columns) -> bool:
 
 def missing_values(column: ColumnLike, count: int) -> pa.Array:
     """What ``count`` rows that were written before there was ``column`` have in it."""
-    return _from_physical([_missing(column)] * count, sql_type(column.type))
+    return from_physical([_missing(column)] * count, sql_type(column.type))
 
 
 def _shape_in(value: bytes) -> _Shape | None:
@@ -262,21 +262,21 @@ def _shaped(shape: str) -> _Shape:
         if column_id in types:
             raise ValueError(f"column {column_id} twice")
         types[column_id] = text
-    fields = [(f"c{column_id}", _physical(avro_type(sql_type(text)))) for column_id, text in types.items()]
+    fields = [(f"c{column_id}", physical(avro_type(sql_type(text)))) for column_id, text in types.items()]
     flat = fastavro.parse_schema(_schema(fields, True, True))
     return _Shape(fastavro.parse_schema(_schema(fields, True)), flat, {i: f"c{i}" for i in types}, types)
 
 
 @lru_cache(maxsize=4096)
 def _unshaped(key: tuple[tuple[str, str], ...]) -> _Shape:
-    fields = [(f"c{place}", _physical(avro_type(sql_type(text)))) for place, (_, text) in enumerate(key)]
+    fields = [(f"c{place}", physical(avro_type(sql_type(text)))) for place, (_, text) in enumerate(key)]
     flat = fastavro.parse_schema(_schema(fields, False, True))
     return _Shape(_physical_schema(key), flat, {place: f"c{place}" for place in range(len(key))}, {})
 
 
 @lru_cache(maxsize=4096)
 def _value_schema(text: str) -> object:
-    return fastavro.parse_schema(["null", _physical(avro_type(sql_type(text)))])
+    return fastavro.parse_schema(["null", physical(avro_type(sql_type(text)))])
 
 
 _DIFF_FIELD = "diff"
@@ -286,7 +286,7 @@ _DIFF = itemgetter(_DIFF_FIELD)
 def _schema(fields: Sequence[tuple[str, object]], shaped: bool = False, flat: bool = False) -> dict[str, object]:
     """``flat``: for reading, a row's fields beside its diff."""
     defined: set[str] = set()
-    fields = [(name, _defined_once(avro, defined)) for name, avro in fields]
+    fields = [(name, defined_once(avro, defined)) for name, avro in fields]
     own = [{"name": n, "type": ["null", t]} for n, t in fields]
     row = [{"name": "row", "type": {"type": "record", "name": "Row", "fields": own}}]
     diff = {"name": _DIFF_FIELD, "type": "long"}
@@ -303,13 +303,13 @@ def _schema(fields: Sequence[tuple[str, object]], shaped: bool = False, flat: bo
     }
 
 
-def _defined_once(avro: object, defined: set[str]) -> object:
+def defined_once(avro: object, defined: set[str]) -> object:
     """``avro`` with a record that was defined before said by its name, as Avro wants it."""
     if not isinstance(avro, dict):
         return avro
     if avro["type"] == "array":
         null, items = avro["items"]
-        return {"type": "array", "items": [null, _defined_once(items, defined)]}
+        return {"type": "array", "items": [null, defined_once(items, defined)]}
     if avro["type"] == _RECORD:
         if avro["name"] in defined:
             return avro["name"]
@@ -317,12 +317,12 @@ def _defined_once(avro: object, defined: set[str]) -> object:
     return avro
 
 
-def _physical(avro: object) -> object:
+def physical(avro: object) -> object:
     """``avro`` without its logical types."""
     if not isinstance(avro, dict) or avro["type"] == _RECORD:
         return avro
     if avro["type"] == "array":
-        return {"type": "array", "items": [_physical(each) for each in avro["items"]]}
+        return {"type": "array", "items": [physical(each) for each in avro["items"]]}
     return avro["type"]
 
 
@@ -334,7 +334,7 @@ def _key(columns: Columns) -> tuple[tuple[str, str], ...]:
 def _physical_schema(key: tuple[tuple[str, str], ...]) -> object:
     fields = []
     for name, text in key:
-        fields.append((name, _physical(avro_type(sql_type(text)))))
+        fields.append((name, physical(avro_type(sql_type(text)))))
     return fastavro.parse_schema(_schema(fields))
 
 
@@ -400,11 +400,12 @@ def _decode_record(schema: object, value: bytes) -> dict:
     return record
 
 
-def _to_physical(column: pa.ChunkedArray | pa.Array, sql: SqlType) -> list[object]:
+def to_physical(column: pa.ChunkedArray | pa.Array, sql: SqlType) -> list[object]:
+    """The values as Avro has them, without their logical types."""
     if isinstance(column, pa.ChunkedArray):
-        return [value for chunk in column.chunks for value in _to_physical(chunk, sql)]
+        return [value for chunk in column.chunks for value in to_physical(chunk, sql)]
     if sql.is_array:
-        elements, offsets = _to_physical(column.values, sql.element), column.offsets.to_pylist()
+        elements, offsets = to_physical(column.values, sql.element), column.offsets.to_pylist()
         spans = zip(offsets, offsets[1:], column.is_valid().to_pylist(), strict=False)
         return [elements[start:end] if present else None for start, end, present in spans]
     if sql.name == "numeric" and not sql.is_free:
@@ -414,9 +415,10 @@ def _to_physical(column: pa.ChunkedArray | pa.Array, sql: SqlType) -> list[objec
     return column.to_pylist()
 
 
-def _from_physical(values: list[object], sql: SqlType) -> pa.Array:
+def from_physical(values: list[object], sql: SqlType) -> pa.Array:
+    """What :func:`to_physical` was given."""
     if sql.is_array:
-        elements = _from_physical([each for value in values for each in value or ()], sql.element)
+        elements = from_physical([each for value in values for each in value or ()], sql.element)
         offsets = [0, *accumulate(len(value or ()) for value in values)]
         absent = pa.array([value is None for value in values], pa.bool_())
         return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), elements, arrow_type(sql), mask=absent)

@@ -16,8 +16,13 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from collection.columns import one_array
+
 WOVEN_ROWS_MIN = 256
 """So many are encoded all at a time, which costs a column some 0.1 ms to begin with; fewer one by one."""
+
+WOVEN_BYTES_MAX = 64 << 20
+"""Of Arrow: each byte has its place as a number, twice, while it is woven, and so takes twenty."""
 
 _NULL, _VALUE = 0, 2
 """Which branch of its union a value is, as Avro writes 0 and 1."""
@@ -42,9 +47,13 @@ def woven(columns: Sequence[pa.Array], diffs: pa.Array) -> Woven | None:
     return _beside([_number(diffs.to_numpy(zero_copy_only=False).astype(np.int64))], columns, None, len(diffs))
 
 
-def woven_records(columns: Sequence[pa.Array], unions: Sequence[bool]) -> list[bytes] | None:
-    """Each row of ``columns`` as a record; ``unions`` says which of them may be NULL, others have none."""
-    found = _beside([], columns, unions, len(columns[0]))
+def woven_records(columns: Sequence[pa.ChunkedArray], unions: Sequence[bool]) -> list[bytes] | None:
+    """Each row of ``columns`` as a record; ``unions`` says which of them may be NULL, others have none.  ``None`` also
+    where there are few rows, or too much of them."""
+    rows = len(columns[0])
+    if rows < WOVEN_ROWS_MIN or sum(column.nbytes for column in columns) > WOVEN_BYTES_MAX:
+        return None
+    found = _beside([], [one_array(column) for column in columns], unions, rows)
     if found is None:
         return None
     data, ends = found.data, found.ends.tolist()

@@ -21,8 +21,8 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from collection.columns import one_array, whole_values
-from collection.woven import WOVEN_ROWS_MIN, woven_records
+from collection.columns import whole_values
+from collection.woven import woven_records
 from schemas.avro_bytes import FALSE, NULL, SOME, TRUE, double, items, long, number, single, sized, text
 from values.sql_type import SqlType
 from values.types import avro_type, carried
@@ -139,13 +139,9 @@ class AvroRows:
         for each, column in zip(self._columns, columns, strict=True):
             if column.null_count and not each.nullable:
                 raise Null(each.name)
-        if len(columns[0]) >= WOVEN_ROWS_MIN:
-            given = zip(self._columns, columns, strict=True)
-            arrays = [_padded(one_array(column), each.type) for each, column in given]
-            found = woven_records(arrays, [each.nullable for each in self._columns])
-            if found is not None:
-                return found
-        return self.one_by_one(columns)
+        padded = [_padded(column, each.type) for each, column in zip(self._columns, columns, strict=True)]
+        found = woven_records(padded, [each.nullable for each in self._columns])
+        return self.one_by_one(columns) if found is None else found
 
     def one_by_one(self, columns: Sequence[pa.ChunkedArray]) -> list[bytes]:
         """As :meth:`rows`, value by value: what that is held against."""
@@ -159,7 +155,7 @@ class AvroRows:
         return list(map(b"".join, zip(*parts, strict=True)))
 
 
-def _padded(column: pa.Array, sql: SqlType) -> pa.Array:
+def _padded(column: pa.ChunkedArray, sql: SqlType) -> pa.ChunkedArray:
     """With the blanks that a ``char`` is shown with, as :func:`_encoder` has it."""
     return pc.utf8_rpad(column, width=sql.precision or 0) if sql.name == "bpchar" and not sql.is_array else column
 

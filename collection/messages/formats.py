@@ -15,7 +15,7 @@ from google.protobuf.descriptor import Descriptor
 from catalog_log.objects import Column
 from catalog_log.objects.reading import AVRO, BYTES, CSV, JSON, PROTOBUF, TEXT, Format
 from collection.columns import Columns, arrow_schema, sql_type
-from collection.json_rows import BadRow, decode_batch, decode_json, planned
+from collection.json_rows import BadRow, Members, decode_json, decode_members, planned
 from collection.messages import avro_types, protobuf_types
 from collection.messages.avro_columns import column_of
 from collection.messages.csv_lines import fields_in
@@ -25,11 +25,11 @@ from schemas.avro_messages import BadMessage, BadSchema, Schema, read_schema, re
 from values.bad_text import BadText
 from values.from_json import text_converter
 from values.json_values import BadValue, string
-from values.text.jsonb import digits_meant, read_jsonb
+from values.text.jsonb import digits_meant, plain_jsonb, read_jsonb
 
 Cells = tuple[object, ...]
 Decode = Callable[[bytes], "Cells | BadRow"]
-Many = Callable[[Sequence[bytes]], "tuple[pa.Table, list[BadRow]] | None"]
+Many = Callable[[Sequence[bytes]], "Members | None"]
 
 Writers = Mapping[int, Schema | None]
 """Of one registry: schemas by their ids, ``None`` of an id that it does not know or that is no schema for us."""
@@ -59,9 +59,9 @@ def decoder(format: Format, columns: Columns, member: str = "") -> Decoder:
     cells are none.  Raises ``BadSchema`` for a schema that does not give them.
     """
     if format.kind == JSON:
-        if member or any(map(_may_grow, columns)):
+        if any(map(_may_grow, columns)):
             return Decoder(_json(columns, member))
-        return Decoder(_json(columns), many=lambda values: decode_batch(values, columns))
+        return Decoder(_json(columns, member), many=lambda values: decode_members(values, columns, member))
     if format.kind == AVRO:
         return _avro(format, columns, member)
     assert not member, f"{format.kind} has no members"
@@ -92,6 +92,9 @@ def json_key(columns: Columns) -> Decoder:
     """What reads a key that is JSON of any kind, as one ``jsonb``."""
 
     def decode(data: bytes) -> Cells | BadRow:
+        plain = plain_jsonb(data)
+        if plain is not None:
+            return (plain,)
         try:
             return (read_jsonb(data.decode()),)
         except UnicodeDecodeError:
@@ -195,11 +198,16 @@ def _avro(format: Format, columns: Columns, member: str) -> Decoder:
     names = [field.name for field, _ in plan]
     schema = arrow_schema(columns)
     # A name or a symbol stands in each of many values: those are measured one by one before they are written out.
-    flat = not member and not any(map(_may_grow, columns))
+    flat = not any(map(_may_grow, columns))
 
-    def table(values: Sequence[object]) -> tuple[pa.Table, list[BadRow]] | None:
+    def table(values: Sequence[object]) -> Members | None:
         if not flat:
             return None
+        empty: list[int] = []
+        if member:
+            inner = [value[member] for value in values]
+            empty = [place for place, value in enumerate(inner) if value is None]
+            values = [value for value in inner if value is not None]
         arrays = []
         for field, column in plan:
             its = values if whole else [value[field.name] for value in values]
@@ -207,7 +215,7 @@ def _avro(format: Format, columns: Columns, member: str) -> Decoder:
             if array is None:
                 return None
             arrays.append(array)
-        return pa.Table.from_arrays(arrays, schema=schema), []
+        return Members(pa.Table.from_arrays(arrays, schema=schema), empty, [])
 
     def row(value: object) -> Cells | BadRow:
         if member:
@@ -225,7 +233,7 @@ def _avro(format: Format, columns: Columns, member: str) -> Decoder:
             except BadMessage as error:
                 return BadRow(str(error))
 
-        def many_inline(values: Sequence[bytes]) -> tuple[pa.Table, list[BadRow]] | None:
+        def many_inline(values: Sequence[bytes]) -> Members | None:
             try:
                 return table([read(each, 0) for each in values])
             except BadMessage:
@@ -259,7 +267,7 @@ def _avro(format: Format, columns: Columns, member: str) -> Decoder:
         except BadMessage as error:
             return BadRow(str(error))
 
-    def many(values: Sequence[bytes]) -> tuple[pa.Table, list[BadRow]] | None:
+    def many(values: Sequence[bytes]) -> Members | None:
         found = []
         for each in values:
             if len(each) < MAGIC_LEN or each[0]:
@@ -294,7 +302,7 @@ def _protobuf(format: Format, columns: Columns) -> Decoder:
         except (BadMessage, BadValue) as error:
             return BadRow(str(error))
 
-    def many(values: Sequence[bytes]) -> tuple[pa.Table, list[BadRow]] | None:
+    def many(values: Sequence[bytes]) -> Members | None:
         arrays = []
         try:
             messages = [read(each) for each in values]
@@ -305,7 +313,7 @@ def _protobuf(format: Format, columns: Columns) -> Decoder:
                 arrays.append(array)
         except (BadMessage, BadValue):
             return None
-        return pa.Table.from_arrays(arrays, schema=schema), []
+        return Members(pa.Table.from_arrays(arrays, schema=schema), [], [])
 
     # What may grow is measured message by message before it is kept.
     return Decoder(decode, many=None if any(part.long for part in parts) else many)

@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import chain
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -32,7 +33,7 @@ from catalog_log.objects.reading import (
     VALUE,
 )
 from collection.columns import arrow_schema, table_from_rows
-from collection.json_rows import BadRow
+from collection.json_rows import BadRow, Members
 from collection.messages.formats import Cells, Decoder, Writers, decoder, header_of, json_key, schema_ids
 from collection.rows import ROW_BYTES_MAX
 from values.bad_text import BadText
@@ -64,6 +65,16 @@ class Keyed(NamedTuple):
 
     key: Cells
     row: Cells | None
+
+
+class KeyedTable(NamedTuple):
+    """What :class:`Keyed` are, as columns: the keys in the order of the messages, which of them have a row, and those
+    rows."""
+
+    keys: pa.Table
+    there: list[bool]
+    rows: pa.Table
+    bad: list[BadRow]
 
 
 class Judged(NamedTuple):
@@ -129,8 +140,80 @@ class Judge:
         return table_from_rows(self._columns, judged.rows), judged.bad
 
     def _at_once(self, messages: Sequence[Message]) -> tuple[pa.Table, list[BadRow]] | None:
+        if self._key is not None:
+            return None
+        found = self._values_at_once(messages)
+        if found is None:
+            return None
+        gone = {each.index for each in found.bad}
+        table = self._with_metadata(found.rows, [each for at, each in enumerate(messages) if at not in gone])
+        return None if _may_be_large(table) else (table, found.bad)
+
+    def keyed_table(self, messages: Sequence[Message]) -> KeyedTable:
+        """What :meth:`judge` gives under ``ENVELOPE UPSERT`` and ``DEBEZIUM``, faster where nothing is in doubt."""
+        found = self._keyed_at_once(messages)
+        if found is not None:
+            return found
+        judged = self.judge(messages)
+        keys = table_from_rows(self.key_columns, [each.key for each in judged.keyed])
+        rows = table_from_rows(self._columns, [each.row for each in judged.keyed if each.row is not None])
+        return KeyedTable(keys, [each.row is not None for each in judged.keyed], rows, judged.bad)
+
+    def _keyed_at_once(self, messages: Sequence[Message]) -> KeyedTable | None:
+        decode, many = self._key, self._value.many
+        if decode is None or self._is_header is not None or many is None:
+            return None
+        keys: list[Cells] = []
+        of: list[int] = []
+        """Which message each of ``keys`` is of."""
+        bad: list[BadRow] = []
+        values: list[bytes] = []
+        valued: list[int] = []
+        """Which of ``keys`` each of ``values`` is of."""
+        for index, message in enumerate(messages):
+            _, _, key, value, _, headers = message
+            if headers is None or key is not None and len(key) > LARGE_BYTES:
+                return None
+            cells = _key(decode, self.key_columns, key, self._envelope)
+            if isinstance(cells, BadRow):
+                bad.append(BadRow(cells.reason, index))
+                continue
+            if value is not None:
+                if len(value) + _headers_len(message) > LARGE_BYTES:
+                    return None
+                values.append(value)
+                valued.append(len(keys))
+            keys.append(cells)
+            of.append(index)
+        found = many(values) if values else None
+        if found is None:
+            return None
+        told = table_from_rows(self.key_columns, keys)
+        none = {valued[at] for at in found.empty} | {valued[each.index] for each in found.bad}
+        having = [place for place in valued if place not in none] if none else valued
+        rows = self._with_keys(
+            found.rows, told if len(having) == len(keys) else told.take(pa.array(having, pa.int64()))
+        )
+        if rows is None:
+            return None
+        if self._metadata:
+            rows = self._with_metadata(rows, [messages[of[place]] for place in having])
+        if _may_be_large(rows):
+            return None
+        has = np.zeros(len(keys), bool)
+        has[having] = True
+        if found.bad:
+            lost = [valued[each.index] for each in found.bad]
+            bad += [BadRow(each.reason, of[place]) for each, place in zip(found.bad, lost, strict=True)]
+            bad.sort(key=lambda each: each.index)
+            judged = np.delete(np.arange(len(keys)), lost)
+            told, has = told.take(pa.array(judged, pa.int64())), has[judged]
+        return KeyedTable(told, has.tolist(), rows, bad)
+
+    def _values_at_once(self, messages: Sequence[Message]) -> Members | None:
+        """The values of ``messages``, which all have one."""
         many = self._value.many
-        if many is None or self._key is not None or not messages:
+        if many is None or not messages:
             return None
         values = []
         for each in messages:
@@ -138,17 +221,24 @@ class Judge:
             if value is None or each.headers is None or len(value) + _headers_len(each) > LARGE_BYTES:
                 return None
             values.append(value)
-        found = many(values)
-        if found is None:
-            return None
-        table, bad = found
-        if self._metadata:
-            gone = {each.index for each in bad}
-            kept = [each for index, each in enumerate(messages) if index not in gone]
-            columns = self._columns[len(self._columns) - len(self._metadata) :]
-            more = table_from_rows(columns, [tuple([of(each) for of in self._metadata]) for each in kept])
-            table = pa.Table.from_arrays([*table.columns, *more.columns], schema=arrow_schema(self._columns))
-        return None if _may_be_large(table) else (table, bad)
+        return many(values)
+
+    def _with_keys(self, rows: pa.Table, of_keys: pa.Table) -> pa.Table | None:
+        """``rows`` behind the columns that are in their keys alone; ``None`` where another may be another in the key
+        than in the value."""
+        for at, place, _ in self._shared:
+            if not _alike(of_keys.column(at), rows.column(place)):
+                return None
+        columns = [of_keys.column(at) for at in self._own_keys] + rows.columns
+        return pa.Table.from_arrays(columns, schema=pa.schema(list(arrow_schema(self._columns))[: len(columns)]))
+
+    def _with_metadata(self, rows: pa.Table, messages: Sequence[Message]) -> pa.Table:
+        """``rows``, one of each of ``messages``, with what is said of them."""
+        if not self._metadata:
+            return rows
+        columns = self._columns[len(self._columns) - len(self._metadata) :]
+        more = table_from_rows(columns, [tuple([of(each) for of in self._metadata]) for each in messages])
+        return pa.Table.from_arrays([*rows.columns, *more.columns], schema=arrow_schema(self._columns))
 
     def judge(self, messages: Sequence[Message]) -> Judged:
         rows: list[Cells] = []
@@ -207,8 +297,13 @@ def _both_nan(one: object, other: object) -> bool:
     return one != one and other != other
 
 
+def _alike(one: pa.ChunkedArray, other: pa.ChunkedArray) -> bool:
+    """Whether both are of one type and equal everywhere, beyond doubt."""
+    return one.type == other.type and not pa.types.is_floating(one.type) and one.equals(other)
+
+
 def _headers_len(message: Message) -> int:
-    return sum(len(name) + len(value or b"") for name, value in message.headers or ())
+    return sum(len(name) + len(value or b"") for name, value in message.headers) if message.headers else 0
 
 
 def _may_be_large(table: pa.Table) -> bool:

@@ -28,7 +28,7 @@ from catalog_log.objects.reading import HEADERS, NONE
 from collection.binding import Binding, BoundRun, Run
 from collection.json_rows import BadRow
 from collection.messages import registry
-from collection.messages.judging import Judge, Keyed, Message
+from collection.messages.judging import Judge, KeyedTable, Message
 from collection.rows import Undecodable
 from collection.writer import CollectionWriter
 from controllers.storage.keyed_state import Inconsistent, KeyedState
@@ -103,14 +103,13 @@ class Copied:
                 raise Undecodable("the rows of a source are not one of each key", detail=str(error)) from error
         self._state_at = bound
 
-    def part(
-        self, polled: Polled, positions: dict[int, int], pin: str, attempt: str
-    ) -> tuple[Prepared, CommitPart]:
+    def part(self, polled: Polled, positions: dict[int, int], pin: str, attempt: str) -> tuple[Prepared, CommitPart]:
         item = self._item
         messages = [record for _, records in sorted(polled.items()) for _, record in records]
         self._learn(messages)
         if self._keyed:
-            _, keyed, bad = self._judge.judge(messages)
+            keyed = self._judge.keyed_table(messages)
+            bad = keyed.bad
         else:
             table, bad = self._judge.table(messages)
         prepared = _prepared(item, polled, positions, pin, messages, bad)
@@ -136,9 +135,9 @@ class Copied:
             self._state.close()
             self._state = None
 
-    def _changes(self, keyed: Sequence[Keyed], prepared: Prepared) -> pa.Table:
+    def _changes(self, keyed: KeyedTable, prepared: Prepared) -> pa.Table:
         assert self._state is not None and self._state_at is not None, "it has begun"
-        hashes = self._keys.hashes(keyed)
+        hashes = self._keys.hashes(keyed.keys)
         found = changed(self._keys, keyed, hashes, self._state.get(hashes))
         at, self._state_at = self._state_at, None
         self._state.put(found.puts)
@@ -169,7 +168,11 @@ def _headers(message: KafkaMessage) -> Sequence[tuple[str, bytes | None]] | None
 
 
 def _prepared(
-    item: Source, polled: Polled, positions: dict[int, int], pin: str, messages: Sequence[Message],
+    item: Source,
+    polled: Polled,
+    positions: dict[int, int],
+    pin: str,
+    messages: Sequence[Message],
     bad: Sequence[BadRow],
 ) -> Prepared:
     bad_in: dict[int, int] = {}

@@ -11,20 +11,20 @@ the same whether they were just decoded or read again after a restart.
 from __future__ import annotations
 
 import hashlib
-import io
-import pickle
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from catalog_log.objects import Column
-from collection.columns import DIFF, Columns, table_from_rows
-from collection.messages.judging import Keyed
+from collection.columns import DIFF, Columns, arrow_schema, diff_schema
+from collection.messages.judging import KeyedTable
+from collection.row_bytes import row_bytes, rows_of
 from controllers.changes import canonical
 
 KEY_BYTES = 20
-"""Of a key's hash: of 2^40 keys two are alike with a chance of 2^-81."""
+"""Of a key's hash: of 2^40 keys two are alike with a chance of 2^-81.  A key that is shorter is its own."""
 
 Packed = bytes
 """A row as bytes: the same for equal rows."""
@@ -44,71 +44,51 @@ class Keys(NamedTuple):
     key_columns: Sequence[Column]
     places: Sequence[int]
 
-    def hashes(self, keyed: Sequence[Keyed]) -> list[bytes]:
-        """Of each key."""
-        return [_hash(cells) for cells in _as_read(self.key_columns, [each.key for each in keyed])]
+    def hashes(self, keys: pa.Table) -> list[bytes]:
+        """Of each of ``keys``, which has their columns."""
+        return list(map(_hash, row_bytes(self.key_columns, canonical(keys))))
 
     def of_rows(self, table: pa.Table) -> list[tuple[bytes, Packed, int]]:
         """The key's hash, the row and the diff of each change in ``table``: the columns, then the diffs."""
-        rows = _cells(table.drop_columns([DIFF]))
-        diffs = table.column(DIFF).to_pylist()
-        return [
-            (_hash(tuple([row[at] for at in self.places])), packed(row), diff)
-            for row, diff in zip(rows, diffs, strict=True)
-        ]
+        rows = canonical(table.drop_columns([DIFF]))
+        keys = self.hashes(rows.select(list(self.places)))
+        return list(zip(keys, row_bytes(self.columns, rows), table.column(DIFF).to_pylist(), strict=True))
 
 
-def changed(keys: Keys, keyed: Sequence[Keyed], hashes: Sequence[bytes], before: Mapping[bytes, Packed]) -> Changed:
-    """What ``keyed``, in this order, changes, where ``before`` is what their keys had."""
-    given = [each.row for each in keyed if each.row is not None]
-    rows = iter(_as_read(keys.columns, given))
-    last = {key: None if each.row is None else next(rows) for each, key in zip(keyed, hashes, strict=True)}
-    puts = {key: None if row is None else packed(row) for key, row in last.items()}
-    changes: list[tuple[object, ...]] = []
-    diffs: list[int] = []
+def changed(keys: Keys, told: KeyedTable, hashes: Sequence[bytes], before: Mapping[bytes, Packed]) -> Changed:
+    """What ``told``, in this order, changes, where ``hashes`` are its keys' and ``before`` is what these had."""
+    rows = canonical(told.rows)
+    packed = row_bytes(keys.columns, rows)
+    last: dict[bytes, int | None] = {}
+    place = -1
+    for key, there in zip(hashes, told.there, strict=True):
+        place += there
+        last[key] = place if there else None
+    puts = {key: None if at is None else packed[at] for key, at in last.items()}
+    went: list[Packed] = []
+    places: list[int] = []
+    """Of what changes, in order: of ``went`` as -1, -2, …, of ``rows`` as they are."""
     for key, now in puts.items():
         old = before.get(key)
         if old == now:
             continue
         if old is not None:
-            changes.append(unpacked(old))
-            diffs.append(-1)
+            went.append(old)
+            places.append(-len(went))
         if now is not None:
-            changes.append(last[key])
-            diffs.append(1)
-    table = table_from_rows(keys.columns, changes)
-    return Changed(table.append_column(pa.field(DIFF, pa.int64(), nullable=False), pa.array(diffs, pa.int64())), puts)
+            places.append(last[key])
+    return Changed(_taken(keys.columns, rows, went, np.array(places, np.int64)), puts)
 
 
-def packed(row: tuple[object, ...]) -> Packed:
-    out = io.BytesIO()
-    pickler = pickle.Pickler(out, 5)
-    pickler.fast = True  # or equal rows had other bytes where two of their values are one object
-    pickler.dump(row)
-    return out.getvalue()
+def _taken(columns: Columns, rows: pa.Table, went: Sequence[Packed], places: np.ndarray) -> pa.Table:
+    """Of ``went`` and ``rows`` those at ``places``, with their diffs."""
+    schema = arrow_schema(columns)
+    held = [rows_of(columns, went), pa.Table.from_arrays(rows.columns, schema=schema)]
+    there = pa.concat_tables(held if went else held[1:]).combine_chunks()
+    found = there.take(pa.array(np.where(places < 0, -1 - places, places + len(went)), pa.int64()))
+    diffs = pa.array(np.where(places < 0, -1, 1).astype(np.int64))
+    return pa.Table.from_arrays([*found.columns, diffs], schema=diff_schema(columns))
 
 
-def unpacked(row: Packed) -> tuple[object, ...]:
-    """What :func:`packed` was given.  Of bytes of this process's own alone."""
-    return pickle.loads(row)
-
-
-def _as_read(columns: Columns, rows: Sequence[Sequence[object]]) -> list[tuple[object, ...]]:
-    return _cells(table_from_rows(columns, rows))
-
-
-def _cells(table: pa.Table) -> list[tuple[object, ...]]:
-    """Of each row; days and moments as the numbers that Arrow has, which it takes back as what they are."""
-    table = canonical(table)
-    return list(zip(*[_plain(column).to_pylist() for column in table.columns], strict=True))
-
-
-def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    kind = column.type
-    if pa.types.is_timestamp(kind) or pa.types.is_date32(kind):
-        return column.cast(pa.int64() if kind.bit_width == 64 else pa.int32())
-    return column
-
-
-def _hash(key: tuple[object, ...]) -> bytes:
-    return hashlib.blake2b(repr(key).encode("utf-8", "surrogatepass"), digest_size=KEY_BYTES).digest()
+def _hash(key: bytes) -> bytes:
+    return key if len(key) < KEY_BYTES else hashlib.blake2b(key, digest_size=KEY_BYTES).digest()

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from catalog_log.objects import Column
 from collection import json_rows
 from collection.columns import arrow_schema, table_from_rows
-from collection.json_rows import BadRow, decode_batch, decode_json, planned
+from collection.json_rows import BadRow, decode_batch, decode_json, decode_members, planned
 from values.time.intervals import Interval
 
 TYPES = ("bool", "int2", "int4", "int8", "float4", "float8", "text", "bytea", "date", "timestamp", "timestamptz",
@@ -147,6 +147,19 @@ def agree(values: list[bytes | None], columns: tuple[Column, ...]) -> None:
     assert bad == wanted_bad
     assert table.schema == arrow_schema(columns)
     assert bits(table) == bits(rows)
+    inside = [None if each is None else b'{"was":null,"m":%b,"at":1}' % each for each in values]
+    agree_within([*inside, *values, b'{"m":null}', b'{"m":{}}', b'{"m":{"a":1},"m":null}'], columns)
+    agree_within([each for each in inside if each] + [b'{"m":null}'], columns)
+
+
+def agree_within(values: list[bytes | None], columns: tuple[Column, ...]) -> None:
+    """The same of rows that are a member of what comes."""
+    found = decode_members(values, columns, "m")
+    verdicts = [decode_json(each, planned(columns), "m") for each in values]
+    assert found.bad == [BadRow(each.reason, at) for at, each in enumerate(verdicts) if isinstance(each, BadRow)]
+    assert found.empty == [at for at, each in enumerate(verdicts) if each == ()]
+    rows = [each for each in verdicts if not isinstance(each, BadRow) and each]
+    assert bits(found.rows) == bits(table_from_rows(columns, rows))
 
 
 literals = st.one_of(
@@ -221,9 +234,12 @@ def test_the_fast_path_is_taken_for_ordinary_rows() -> None:
     value = json.dumps({c.name: row.get(c.type, 0.25) if c.type != "numeric(38,0)" else 7 for c in columns}).encode()
     nulls = json.dumps({"c0": None}).encode()
     plan = json_rows._plan(json_rows._key(columns))
-    assert json_rows._fast([value, nulls, value], plan, arrow_schema(columns)) is not None
-    assert json_rows._fast([nulls], plan, arrow_schema(columns)) is not None
+    assert json_rows._fast([value, nulls, value], plan, arrow_schema(columns), "") is not None
+    assert json_rows._fast([nulls], plan, arrow_schema(columns), "") is not None
     agree([value, nulls, value], columns)
+    within = [b'{"before":{"c0":{"deep":[1e99]}},"m":%b}' % each for each in (value, nulls, b"null", value)]
+    found = json_rows._fast(within, plan, arrow_schema(columns), "m")
+    assert found is not None and found[0].num_rows == 3 and found[1] == [2]
 
 
 def test_a_bad_row_costs_only_itself_and_indexes_go_through_chunks() -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from catalog_log.objects import Column, Connection, Source
 from catalog_log.objects.reading import Format, Reading
+from collection import json_rows
 from collection.columns import table_from_rows
 from collection.json_rows import BadRow
 from collection.messages import registry as asking
@@ -62,6 +63,14 @@ def same_at_once(judge: Judge, of: Source, messages: Sequence[Message], found: J
         assert bad == found.bad and table.schema == rows.schema
         for one, other in zip(table.columns, rows.columns, strict=True):
             assert one.combine_chunks().equals(other.combine_chunks())
+        return
+    keyed = judge.keyed_table(messages)
+    assert keyed.bad == found.bad and keyed.rows.schema == rows.schema
+    assert keyed.there == [each.row is not None for each in found.keyed]
+    keys = table_from_rows(judge.key_columns, [each.key for each in found.keyed])
+    rows = table_from_rows(of.stored, [each.row for each in found.keyed if each.row is not None])
+    for one, other in ((keyed.keys, keys), (keyed.rows, rows)):
+        assert repr(one.to_pydict()) == repr(other.to_pydict())
 
 
 def why(of: Source, value: bytes | None, **more) -> str:
@@ -428,6 +437,68 @@ def test_any_bytes_are_a_row_or_a_reason(registry) -> None:
         rows = found.rows or [each.row for each in found.keyed if each.row is not None]
         assert sum(each.rows for each in encode(of.stored, table_from_rows(of.stored, rows), "a")) == len(rows) > 0
         table_from_rows(judge.key_columns, [each.key for each in found.keyed])
+
+
+GOOD = (
+    b'{"id":%d,"n":1,"x":0.5,"t":"a"}',
+    b'{"n":null,"id":%d,"x":-0.0,"t":"\\u00e9\\n","more":{"id":[3]}}',
+    b'{"id":%d,"n":2}',
+)
+BAD = (
+    b'{"id":%d,"n":1e400}', b'{"id":%d,"n":99999999999999999999}', b'{"id":%d,"x":1e999}', b'{"id":%d,"t":7}',
+    b'{"id":%d,"n":NaN}', b'{"id":%d,"t":"\xff"}', b'{"id":%d,"t":"\\u0000"}', b'{"id":%d,"t":{"a":[]}}',
+    b'{"id":%d,"t":"\x7f0"}', b'{"id":%d', b'%d', b'[%d]', b'{"id":%d}{"id":1}', b'{"id":1%d,"n":1}',
+    b'{"id":%d,"n":1,"n":null,"n":5}', b' {"id":%d}', b'{"id":%d,"t":"\\ud800"}',
+)  # fmt: skip
+
+
+def around(rng: random.Random, row: bytes) -> bytes:
+    """``row`` as Debezium has it, mostly."""
+    before = rng.choice([b"null", b'{"id":1,"n":"other"}', b'{"x":1e400}', b"[]", row])
+    odd = [b'{"after":%b,"before":%b}', b'{"before":%b,"After":%b}', b'{"after":%b,"after":%b}',
+           b'{"before":%b,"after":null,"x":%b}']  # fmt: skip
+    return rng.choice([b'{"before":%b,"after":%b,"op":"u"}'] * 6 + odd) % (before, row)
+
+
+@pytest.mark.parametrize("envelope", ["upsert", "debezium"])
+@pytest.mark.parametrize("roles", ["bvvv", "kvvv", "bvvvhpot"])
+def test_many_keys_at_once_are_what_each_is_among_any_others(envelope: str, roles: str, monkeypatch) -> None:
+    """Rows, tombstones, what is no row or no key, a key that is another in its value, in pieces of eight."""
+    monkeypatch.setattr(json_rows, "_CHUNK_ROWS", 8)
+    rng = random.Random(seed_of_commit())
+    types = {
+        "id": "int8",
+        "n": "int4",
+        "x": "float8",
+        "t": "text",
+        "h": "jsonb",
+        "p": "int4",
+        "o": "int8",
+        "at": "timestamptz",
+    }
+    if roles[0] == "k":
+        types = {"key": "int8"} | {name: types[name] for name in ("n", "x", "t")}
+    of = source(dict(list(types.items())[: len(roles)]), Format("json"), Format("csv", columns=1), roles, envelope)
+    judge, quick = Judge(of), 0
+    for _ in range(150):
+        odd, messages = rng.choice([0, 0, 0.05, 0.5]), []
+        for place in range(rng.randrange(1, 40)):
+            number = rng.randrange(6)
+            row = rng.choice(BAD if rng.random() < odd else GOOD) % number
+            value = around(rng, row) if envelope == "debezium" else row
+            key: bytes | None = b"%d" % number
+            if rng.random() < odd:
+                key = rng.choice([None, b"x", b"", b"1,2", b"%d" % (number + 1), b"9" * 30, b"\xff"])
+            more = {"offset": place, "timestamp_ms": rng.choice([-1, 0, 1_700_000_000_000])}
+            if rng.random() < odd / 10:
+                more |= rng.choice(
+                    [{"headers": None}, {"value": value + b" " * LARGE_BYTES}, {"key": b"1" * LARGE_BYTES + b"1"}]
+                )
+            given = {"value": None if rng.random() < 0.1 else value, "key": key} | more
+            messages.append(message(None)._replace(**given))
+        same_at_once(judge, of, messages, judge.judge(messages))
+        quick += judge._keyed_at_once(messages) is not None
+    assert 30 < quick < 150, "both ways were tried"
 
 
 def test_what_is_short_where_it_comes_and_long_where_it_is_kept_is_measured_before_it_takes_memory() -> None:

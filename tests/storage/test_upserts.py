@@ -18,12 +18,15 @@ import pytest
 from catalog_log.objects import Column, Source
 from catalog_log.objects.reading import Format, Reading
 from collection.columns import DIFF, table_from_rows, with_diff
-from collection.messages.judging import Judge, Keyed, Message
+from collection.messages.judging import Judge, KeyedTable, Message
+from collection.row_bytes import one_by_one, row_bytes, rows_of
 from collection.rows import decode, encode
+from controllers.changes import canonical
 from controllers.storage import keyed_state
 from controllers.storage.copied import Copied
 from controllers.storage.keyed_state import Inconsistent, KeyedState
-from controllers.storage.upserts import Keys, changed, packed, unpacked
+from controllers.storage.upserts import KEY_BYTES, Keys, changed
+from tests.collection.test_json_written import VALUES, many
 from tests.seeds import seed_of_commit
 from values.datatypes.registry import DATATYPES
 
@@ -33,6 +36,24 @@ def source(envelope: str) -> Source:
     reading = Reading(Format("json"), Format("text"), ("key", "value", "value"))
     return Source("u1", "s1", "s", "", columns, topic="t", format="json", envelope=envelope, errors_id="u2",
                   reading=reading)  # fmt: skip
+
+
+def changed_one_by_one(keys: Keys, told: KeyedTable, hashes: list[bytes], before: dict[bytes, bytes]) -> pa.Table:
+    """What changes, key by key in the order in which they come first: what a key had goes, what it has comes."""
+    rows = iter(told.rows.to_pylist())
+    last = {key: next(rows) if there else None for key, there in zip(hashes, told.there, strict=True)}
+    changes: list[tuple[list[object], int]] = []
+    for key, row in last.items():
+        now = None if row is None else list(row.values())
+        old = (
+            [list(each.values()) for each in rows_of(keys.columns, [before[key]]).to_pylist()] if key in before else []
+        )
+        if old != [now] and (old or now is not None):
+            changes += [(each, -1) for each in old] + ([(now, 1)] if now is not None else [])
+    table = with_diff(table_from_rows(keys.columns, [row for row, _ in changes]))
+    return table.set_column(
+        len(keys.columns), table.schema.field(DIFF), pa.array([diff for _, diff in changes], pa.int64())
+    )
 
 
 class World:
@@ -46,10 +67,12 @@ class World:
         self.state = KeyedState()
 
     def batch(self, messages: list[Message]) -> None:
-        judged = self.judge.judge(messages)
-        assert not judged.bad
-        hashes = self.keys.hashes(judged.keyed)
-        found = changed(self.keys, judged.keyed, hashes, self.state.get(hashes))
+        told = self.judge.keyed_table(messages)
+        assert not told.bad
+        hashes = self.keys.hashes(told.keys)
+        before = self.state.get(hashes)
+        found = changed(self.keys, told, hashes, before)
+        assert found.table == changed_one_by_one(self.keys, told, hashes, before)
         self.state.put(found.puts)
         self.topic += [each.value for each in encode(self.source.stored, found.table, "a")]
 
@@ -112,11 +135,29 @@ def test_what_is_told_again_changes_nothing() -> None:
     world.state.close()
 
 
-def test_equal_rows_are_equal_bytes_and_come_back() -> None:
-    text, many = "".join(["a", "b"]), datetime(2020, 1, 1, tzinfo=UTC)
-    one, other = (text, text, Decimal("1.50"), many, [1, None], b"x"), ("ab", "".join("ab"), Decimal("1.50"), many,
-                                                                       [1, None], b"x")  # fmt: skip
-    assert packed(one) == packed(other) and unpacked(packed(one)) == one
+@pytest.mark.parametrize("name", sorted(VALUES))
+def test_rows_are_bytes_and_come_back(name: str) -> None:
+    """Of every type: all at once and one by one, equal bytes for equal rows and no others."""
+    table = canonical(many(name, True)).combine_chunks()
+    columns = (Column("a", name), Column("many", f"{name}[]"), Column("n", "int8"))
+    for some in ((0, 2), (0, 1, 2)):
+        of, part = [columns[at] for at in some], table.select(list(some))
+        found = row_bytes(of, part)
+        assert found == one_by_one(of, part)
+        assert repr(rows_of(of, found).to_pydict().values()) == repr(part.to_pydict().values())
+        alone = part.select([0])
+        shown = [repr(each) for each in alone.column(0).to_pylist()]
+        assert len(set(row_bytes(of[:1], alone))) == len(set(shown))
+    assert rows_of(columns, []).num_rows == 0
+
+
+def test_short_keys_are_themselves_and_long_ones_never_look_so() -> None:
+    columns = (Column("k", "text"),)
+    keys = Keys(columns, columns, (0,))
+    texts = ["", None, "a", "a" * (KEY_BYTES - 3), "a" * (KEY_BYTES - 2), "b" * 400, "é"]
+    found = keys.hashes(table_from_rows(columns, [(each,) for each in texts]))
+    assert len(set(found)) == len(texts)
+    assert [len(each) for each in found] == [2, 1, 3, KEY_BYTES - 1, KEY_BYTES, KEY_BYTES, 4]
 
 
 def test_rows_that_are_not_one_of_each_key_are_told() -> None:
@@ -141,9 +182,9 @@ def test_keys_of_all_types_are_told_apart_alike_before_and_after_a_restart() -> 
     keys = Keys(columns, columns, range(len(columns)))
     row = (1, Decimal("1.50"), datetime(2020, 1, 1, tzinfo=UTC), datetime(2020, 1, 1).date(), b"\0", -0.0,
            DATATYPES["interval"].read("1 day 2 s"), [1, None])  # fmt: skip
-    keyed = [Keyed(row, row)]
-    hashes = keys.hashes(keyed)
-    found = changed(keys, keyed, hashes, {})
+    table = table_from_rows(columns, [row])
+    hashes = keys.hashes(table)
+    found = changed(keys, KeyedTable(table, [True], table, []), hashes, {})
     again = decode(columns, [each.value for each in encode(columns, found.table, "a")])
     assert isinstance(again, pa.Table) and again.column(DIFF).to_pylist() == [1]
     ((key, value, _),) = keys.of_rows(again)

@@ -13,6 +13,7 @@ import json
 import re
 from collections.abc import Sequence
 from decimal import Decimal
+from json.encoder import encode_basestring
 
 from values.bad_text import BadText, bad_text
 from values.limits import check_bytes
@@ -41,6 +42,25 @@ def _no_constant(name: str) -> object:
 
 
 _DECODER = json.JSONDecoder(parse_float=_Number, parse_int=_Number, parse_constant=_no_constant)
+
+
+_BLANKS, _ASCII = rb"[ \t\n\r]*", rb'[^"\\\0-\x1f\x80-\xff]*'
+_PLAIN = re.compile(
+    rb'%b(?:\{%b"(%b)"%b:%b)?(-?[1-9][0-9]{0,17}|0|"%b")%b(\}?)%b'
+    % (_BLANKS, _BLANKS, _ASCII, _BLANKS, _BLANKS, _ASCII, _BLANKS, _BLANKS)
+)
+"""One value that is shown as it is written, or an object of one such."""
+
+
+def plain_jsonb(data: bytes) -> str | None:
+    """What :func:`read_jsonb` gives of ``data``, where that can be seen at a glance, as of most keys of messages."""
+    found = _PLAIN.fullmatch(data)
+    if found is None:
+        return None
+    name, value, closed = found.groups()
+    if bool(closed) is (name is None):
+        return None
+    return (value if name is None else b'{"%b": %b}' % (name, value)).decode()
 
 
 def read_jsonb(text: str) -> str:
@@ -104,17 +124,19 @@ def _show(value: object) -> str:
         return _text(value) if type(value) is str else _number(value)
     if isinstance(value, list):
         return "[" + ", ".join(map(_show, value)) + "]"
-    keys = sorted(value, key=lambda key: (len(raw := key.encode()), raw))
+    keys = list(value) if len(value) == 1 else sorted(value, key=lambda key: (len(raw := key.encode()), raw))
     return "{" + ", ".join(f"{_text(key)}: {_show(value[key])}" for key in keys) + "}"
 
 
 def _text(value: str) -> str:
     if "\0" in value:
         raise BadText("unsupported Unicode escape sequence: \\u0000 cannot be converted to text", "22P05")
-    return json.dumps(value, ensure_ascii=False)
+    return encode_basestring(value)  # as ``json.dumps`` has it, which makes an encoder first
 
 
 def _number(text: str) -> str:
+    if text.isdigit() and text.isascii() and len(text) <= _DIGITS_MAX:
+        return str(text)  # as most are; JSON has no zeros before the others
     digits, _, exponent = text.lower().partition("e")
     if len(exponent) > 7 or len(digits) > _DIGITS_MAX + _SCALE_MAX:
         raise BadText("value overflows numeric format", "22003")
