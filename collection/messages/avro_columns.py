@@ -26,7 +26,7 @@ _BOUNDS = {
 """Of types that are numbers, in Arrow's units."""
 
 
-def column_of(field: Field, nullable: bool, values: Sequence[object]) -> pa.Array | None:
+def column_of(field: Field, nullable: bool, values: Sequence[object] | pa.Array) -> pa.Array | None:
     """``values`` as Arrow has them, or ``None`` where one may be none of the column's."""
     wanted = arrow_type(sql_type(field.type))
     try:
@@ -48,9 +48,21 @@ def column_of(field: Field, nullable: bool, values: Sequence[object]) -> pa.Arra
     return None if found is None or found.null_count and not nullable else found
 
 
-def _numbers(field: Field, values: Sequence[object]) -> pa.Array | None:
+def column_from(field: Field, nullable: bool, found: pa.Array) -> pa.Array | None:
+    """As :func:`column_of`, of values that are in Arrow already, as Avro has them."""
+    wanted = arrow_type(sql_type(field.type))
+    if field.unit or field.type not in ("bool", "float4", "float8", "bytea", "text"):
+        return column_of(field, nullable, found if field.unit else found.to_pylist())
+    if found.type != wanted:
+        found = found.cast(wanted)
+    if field.type == "text" and pc.any(pc.match_substring(found, "\0")).as_py():
+        return None
+    return None if found.null_count and not nullable else found
+
+
+def _numbers(field: Field, values: Sequence[object] | pa.Array) -> pa.Array | None:
     low, high = _BOUNDS[field.type]
-    found = pa.array(values, pa.int64())
+    found = values if isinstance(values, pa.Array) else pa.array(values, pa.int64())
     if field.unit != 1:
         found = pc.multiply_checked(found, field.unit)
     span = pc.min_max(found).as_py()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 from google.protobuf.descriptor import Descriptor
 
@@ -17,7 +18,8 @@ from catalog_log.objects.reading import AVRO, BYTES, CSV, JSON, PROTOBUF, TEXT, 
 from collection.columns import Columns, arrow_schema, sql_type
 from collection.json_rows import BadRow, Members, decode_json, decode_members, planned
 from collection.messages import avro_types, protobuf_types
-from collection.messages.avro_columns import column_of
+from collection.messages.avro_columns import column_from, column_of
+from collection.messages.avro_lockstep import lockstep
 from collection.messages.csv_lines import fields_in
 from collection.rows import ROW_BYTES_MAX
 from schemas import protobuf_messages
@@ -217,6 +219,26 @@ def _avro(format: Format, columns: Columns, member: str) -> Decoder:
             arrays.append(array)
         return Members(pa.Table.from_arrays(arrays, schema=schema), empty, [])
 
+    reads = lockstep(reader.tree, names, member) if flat and not whole else None
+
+    def at_once(values: Sequence[bytes], begin: int) -> Members | None:
+        """By fields of all of them, where they were written by the reader's own schema; otherwise nothing."""
+        found = None if reads is None else reads.of(values, begin)
+        if found is None:
+            return None
+        empty: list[int] = []
+        if member:
+            found = found.fields[member]
+            empty = [] if found.there is None else np.flatnonzero(~found.there).tolist()
+        arrays = []
+        for field, column in plan:
+            its = found.fields[field.name].array
+            array = None if its is None else column_from(field, column.nullable, its)
+            if array is None:
+                return None
+            arrays.append(array)
+        return Members(pa.Table.from_arrays(arrays, schema=schema), empty, [])
+
     def row(value: object) -> Cells | BadRow:
         if member:
             value = value[member]
@@ -234,6 +256,9 @@ def _avro(format: Format, columns: Columns, member: str) -> Decoder:
                 return BadRow(str(error))
 
         def many_inline(values: Sequence[bytes]) -> Members | None:
+            found = at_once(values, 0)
+            if found is not None:
+                return found
             try:
                 return table([read(each, 0) for each in values])
             except BadMessage:
@@ -241,10 +266,13 @@ def _avro(format: Format, columns: Columns, member: str) -> Decoder:
 
         return Decoder(decode_inline, many=many_inline)
     known: dict[int, Callable[[bytes, int], object] | str] = {}
+    own: set[int] = set()
+    """Those of them that say what the reader's does."""
 
     def know(writers: Writers) -> None:
         if len(known) > WRITERS_MAX:
             known.clear()
+            own.clear()
         for number, writer in writers.items():
             if number in known and not isinstance(known[number], str):
                 continue
@@ -253,6 +281,8 @@ def _avro(format: Format, columns: Columns, member: str) -> Decoder:
                 continue
             try:
                 known[number] = reading(writer, reader)
+                if writer.physical == reader.physical:
+                    own.add(number)
             except BadMessage as error:
                 known[number] = str(error)
 
@@ -268,6 +298,11 @@ def _avro(format: Format, columns: Columns, member: str) -> Decoder:
             return BadRow(str(error))
 
     def many(values: Sequence[bytes]) -> Members | None:
+        [head, *others] = {each[:MAGIC_LEN] for each in values}
+        if not others and len(head) == MAGIC_LEN and not head[0] and int.from_bytes(head[1:], "big") in own:
+            at_one = at_once(values, MAGIC_LEN)
+            if at_one is not None:
+                return at_one
         found = []
         for each in values:
             if len(each) < MAGIC_LEN or each[0]:

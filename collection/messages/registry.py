@@ -91,9 +91,7 @@ def _level(connection: Connection, subject: str, level: str) -> None:
         raise _refused(connection, f'compatibility {level} of subject "{subject}"', status, found)
 
 
-def _given(
-    connection: Connection, method: str, path: str, said: dict[str, Any] | None
-) -> tuple[int, dict[str, Any]]:
+def _given(connection: Connection, method: str, path: str, said: dict[str, Any] | None) -> tuple[int, dict[str, Any]]:
     if said is None:
         status, body = from_registry(connection, path)
     else:

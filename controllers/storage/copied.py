@@ -24,7 +24,7 @@ from confluent_kafka import TIMESTAMP_NOT_AVAILABLE
 from confluent_kafka import Message as KafkaMessage
 
 from catalog_log.objects import Connection, Source
-from catalog_log.objects.reading import HEADERS, NONE
+from catalog_log.objects.reading import HEADERS, NONE, TIMESTAMP
 from collection.binding import Binding, BoundRun, Run
 from collection.json_rows import BadRow
 from collection.messages import registry
@@ -72,13 +72,15 @@ class Copied:
         bound those offsets, when its registry knew more."""
         reading = item.reading
         self._has_headers = reading is not None and HEADERS in reading.roles
+        self._has_times = reading is not None and TIMESTAMP in reading.roles
 
     def record(self, message: KafkaMessage) -> Message:
-        kind, ms = message.timestamp()
-        return Message(
-            message.partition(), message.offset(), message.key(), message.value(),
-            -1 if kind == TIMESTAMP_NOT_AVAILABLE else ms, _headers(message) if self._has_headers else (),
-        )  # fmt: skip
+        ms = -1
+        if self._has_times:  # a microsecond of ten is much, and few sources ask
+            kind, ms = message.timestamp()
+            ms = -1 if kind == TIMESTAMP_NOT_AVAILABLE else ms
+        headers = _headers(message) if self._has_headers else ()
+        return Message(message.partition(), message.offset(), message.key(), message.value(), ms, headers)
 
     def begin(self, state: OracleState) -> None:
         for known in self._known.values():
