@@ -2,7 +2,8 @@
 
 A rate is of the controller's own processor and, in the note, of the time that it took on this machine, where the broker
 and all others of a stack work, too.  Beside the messages of a source stands decoding them alone, by the same judge in
-one process; beside those of a sink the same messages produced in one transaction by nothing but Kafka's client.
+one process; beside those of a sink the same messages produced in one transaction by nothing but Kafka's client.  Where
+the time of either goes is what ``python -m bench.stages`` prints.
 """
 
 from __future__ import annotations
@@ -188,7 +189,7 @@ def _decoded_s(source: Source, messages: Sequence[tuple[bytes | None, bytes]]) -
         if source.envelope == NONE:
             _, bad = judge.table(told[at : at + BATCH])
         else:
-            bad = judge.judge(told[at : at + BATCH]).bad
+            bad = judge.keyed_table(told[at : at + BATCH]).bad
         assert not bad
     return time.process_time() - begun
 
