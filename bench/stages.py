@@ -27,7 +27,7 @@ from controllers.changes import stamp
 from controllers.storage.keyed_state import KeyedState
 from controllers.storage.sink_contents import SLICE_ROWS
 from controllers.storage.sink_forms import form_of
-from controllers.storage.sinking import Block, Keys, messages
+from controllers.storage.sinking import ChangeColumns, Keys, messages
 from controllers.storage.source import BATCH_ROWS_MAX
 from controllers.storage.upserts import Keys as SourceKeys
 from controllers.storage.upserts import changed
@@ -73,9 +73,11 @@ def sink(rows: int) -> Stages:
         columns = part.columns[: len(COLUMNS)]
         written = stages.of("JSON", lambda columns=columns: form.rows(columns))
         keys = stages.of("keys", lambda columns=columns: form.keys(columns[:1]))
-        block = Block([TS] * len(keys), keys, written, [1] * len(keys))
-        stages.of("messages", lambda block=block: list(messages(UPSERT, [block], Keys(), form)))
-        stages.of("(messages of ENVELOPE DEBEZIUM)", lambda block=block: list(messages(DEBEZIUM, [block], None, form)))
+        changes = ChangeColumns([TS] * len(keys), keys, written, [1] * len(keys))
+        stages.of("messages", lambda changes=changes: list(messages(UPSERT, [changes], Keys(), form)))
+        stages.of(
+            "(messages of ENVELOPE DEBEZIUM)", lambda changes=changes: list(messages(DEBEZIUM, [changes], None, form))
+        )
         stages.of("(Avro instead of JSON)", lambda columns=columns: avro_rows.rows(columns))
     return stages
 

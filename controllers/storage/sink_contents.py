@@ -20,7 +20,7 @@ from collection.reader import JSON, ROWS, RunReader
 from controllers.changes import TS, consolidate, only_insertions, stamp
 from controllers.storage.journals import Journals
 from controllers.storage.sink_forms import Form
-from controllers.storage.sinking import Block, Changes, SinkRefused
+from controllers.storage.sinking import ChangeColumns, Changes, SinkRefused
 from journal.errors import Unavailable
 from oracle.errors import SnapshotTooOld
 from segments.fold import NOTHING
@@ -57,17 +57,17 @@ class CollectionContents:
         self._keys = [f"c{places[number]}" for number in sink.key]
         self._form = form
 
-    def at(self, ts: int) -> Iterator[Block]:
+    def at(self, ts: int) -> Iterator[ChangeColumns]:
         """As :meth:`controllers.storage.sinking.Contents.at`."""
         files, runs = self._held_at(ts)
         pieces = [each for file in files for each in self._sealed(file, ts)]
         pieces += self._read(runs, pieces)
-        yield from self._blocks(pieces)
+        yield from self._parts(pieces)
 
     def between(self, after: int, through: int) -> Changes:
         """As :meth:`controllers.storage.sinking.Contents.between`."""
         reached, runs = self._bound_between(after, through)
-        return Changes(reached, list(self._blocks(self._read(runs, ()))) if runs else ())
+        return Changes(reached, list(self._parts(self._read(runs, ()))) if runs else ())
 
     def close(self) -> None:
         if self._reader is not None:
@@ -118,7 +118,7 @@ class CollectionContents:
                     raise SinkRefused(f"more than {BYTES_MAX >> 20} MiB would have to be read at once")
         return found
 
-    def _blocks(self, pieces: Sequence[pa.Table]) -> Iterator[Block]:
+    def _parts(self, pieces: Sequence[pa.Table]) -> Iterator[ChangeColumns]:
         """None of them empty."""
         if not pieces:
             return
@@ -129,7 +129,7 @@ class CollectionContents:
             keys: Sequence[bytes | None] = [None] * len(rows)
             if self._keys:
                 keys = self._key_bytes([part.column(name) for name in self._keys])
-            yield Block(part.column(TS).to_pylist(), keys, rows, part.column(DIFF).to_pylist())
+            yield ChangeColumns(part.column(TS).to_pylist(), keys, rows, part.column(DIFF).to_pylist())
 
     def _together(self, pieces: Sequence[pa.Table]) -> pa.Table:
         """All changes of ``pieces``, one at least, in what is written; equal ones of one timestamp as one."""

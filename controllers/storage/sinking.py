@@ -45,7 +45,7 @@ class Change(NamedTuple):
     diff: int
 
 
-class Block(NamedTuple):
+class ChangeColumns(NamedTuple):
     """Changes beside each other: what a :class:`Change` has one each of."""
 
     stamps: Sequence[int]
@@ -64,16 +64,16 @@ Message = tuple[int, bytes | None, bytes | None]
 
 
 class Changes(NamedTuple):
-    """All changes above where it was asked from, through ``through``: none where there are no blocks."""
+    """All changes above where it was asked from, through ``through``: none where there are no parts."""
 
     through: int
-    blocks: Sequence[Block]
+    parts: Sequence[ChangeColumns]
 
 
 class Contents(Protocol):
     """A collection."""
 
-    def at(self, ts: int) -> Iterable[Block]:
+    def at(self, ts: int) -> Iterable[ChangeColumns]:
         """What it holds at ``ts``, which is complete: rows with how often each is there, in any order.  Where nothing
         changed since ``ts``, this may be of later.  Raises :class:`SinkRefused` where ``ts`` is not told apart any
         more."""
@@ -127,9 +127,9 @@ class Sinking:
                 keys.accept()
             else:
                 keys = Keys()
-                for block in self._contents.at(found):
-                    if not keys.come(block.keys):
-                        for change in map(Change, *block):
+                for part in self._contents.at(found):
+                    if not keys.come(part.keys):
+                        for change in map(Change, *part):
                             keys.put(change, 1)
                 keys.accept()
             self._keys = keys
@@ -150,10 +150,10 @@ class Sinking:
         if complete <= self.through:
             return 0
         found = self._contents.between(self.through, complete)
-        if not found.blocks and not noting:
+        if not found.parts and not noting:
             self.through = found.through
             return 0
-        return self._write(messages(self._envelope, found.blocks, self._keys, self._form), found.through)
+        return self._write(messages(self._envelope, found.parts, self._keys, self._form), found.through)
 
     def _write(self, written: Iterable[Message], through: int) -> int:
         self._attempted = None
@@ -169,25 +169,25 @@ class Sinking:
         yield from written
         self._attempted = through
 
-    def _first(self, contents: Iterable[Block]) -> Iterator[Message]:
+    def _first(self, contents: Iterable[ChangeColumns]) -> Iterator[Message]:
         """What it begins with: each row that is there."""
         keys = self._keys or Keys()  # one timestamp has one message of a key, also where nobody looks later
-        for block in contents:
-            yield from self._first_at_once(block, keys) or self._first_one_by_one(block, keys)
+        for part in contents:
+            yield from self._first_at_once(part, keys) or self._first_one_by_one(part, keys)
 
-    def _first_at_once(self, block: Block, keys: Keys) -> Iterable[Message] | None:
-        """The messages of ``block`` where each row is there once, and each key new; ``None`` where it takes a look."""
+    def _first_at_once(self, part: ChangeColumns, keys: Keys) -> Iterable[Message] | None:
+        """The messages of ``part`` where each row is there once, and each key new; ``None`` where it takes a look."""
         form = self._form
-        if not block.only_come() or self._envelope == UPSERT and not keys.come(block.keys):
+        if not part.only_come() or self._envelope == UPSERT and not keys.come(part.keys):
             return None
         if self._envelope != DEBEZIUM:
-            return zip(block.stamps, block.keys, form.values(block.rows), strict=True)
-        pairs = [form.pair(ts, "r", None, row) for ts, row in zip(block.stamps, block.rows, strict=True)]
-        return zip(block.stamps, block.keys, pairs, strict=True)
+            return zip(part.stamps, part.keys, form.values(part.rows), strict=True)
+        pairs = [form.pair(ts, "r", None, row) for ts, row in zip(part.stamps, part.rows, strict=True)]
+        return zip(part.stamps, part.keys, pairs, strict=True)
 
-    def _first_one_by_one(self, block: Block, keys: Keys) -> Iterator[Message]:
+    def _first_one_by_one(self, part: ChangeColumns, keys: Keys) -> Iterator[Message]:
         form = self._form
-        for change in map(Change, *block):
+        for change in map(Change, *part):
             if change.diff < 0:
                 raise SinkRefused(f"a row is there {change.diff} times at {change.ts}")
             if self._envelope == UPSERT:
@@ -240,10 +240,12 @@ class Keys:
         self._counts = {}
 
 
-def messages(envelope: str, blocks: Sequence[Block], keys: Keys | None, form: Form = JSON_FORM) -> Iterator[Message]:
-    """What the changes of ``blocks`` are in ``envelope``, in the order of their timestamps."""
-    ordered = sorted(chain.from_iterable(zip(*block, strict=True) for block in blocks))
-    if all(block.only_come() for block in blocks) and (found := _come(envelope, ordered, keys, form)) is not None:
+def messages(
+    envelope: str, parts: Sequence[ChangeColumns], keys: Keys | None, form: Form = JSON_FORM
+) -> Iterator[Message]:
+    """What the changes of ``parts`` are in ``envelope``, in the order of their timestamps."""
+    ordered = sorted(chain.from_iterable(zip(*part, strict=True) for part in parts))
+    if all(part.only_come() for part in parts) and (found := _come(envelope, ordered, keys, form)) is not None:
         yield from found
         return
     for start, end in _groups(ordered):

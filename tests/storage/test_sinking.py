@@ -20,7 +20,7 @@ from catalog_log.objects.sink import DEBEZIUM, NONE, UPSERT, Registering
 from collection.messages.avro_written import Null
 from controllers.storage import sinking
 from controllers.storage.sink_forms import AvroForm, Form, JsonForm, form_of
-from controllers.storage.sinking import Block, Change, Changes, Keys, Sinking, SinkRefused
+from controllers.storage.sinking import Change, ChangeColumns, Changes, Keys, Sinking, SinkRefused
 
 
 class Died(Exception):
@@ -33,14 +33,14 @@ class Message(NamedTuple):
     value: bytes | None
 
 
-def blocks(changes: Iterable[Change], size: int = 1000) -> list[Block]:
+def parts(changes: Iterable[Change], size: int = 1000) -> list[ChangeColumns]:
     """``changes`` beside each other, so many in one."""
     left = list(changes)
-    return [Block(*map(list, zip(*left[at : at + size], strict=True))) for at in range(0, len(left), size)]
+    return [ChangeColumns(*map(list, zip(*left[at : at + size], strict=True))) for at in range(0, len(left), size)]
 
 
 def messages(envelope: str, changes: Iterable[Change], keys: Keys | None, *form: Form) -> list[Message]:
-    return [Message(*each) for each in sinking.messages(envelope, blocks(changes), keys, *form)]
+    return [Message(*each) for each in sinking.messages(envelope, parts(changes), keys, *form)]
 
 
 class Collection:
@@ -62,10 +62,10 @@ class Collection:
                 found[each.key, each.row] += each.diff
         return +found
 
-    def at(self, ts: int) -> Iterator[Block]:
+    def at(self, ts: int) -> Iterator[ChangeColumns]:
         if any(ts < each.ts <= self.since for each in self.changes):
             raise SinkRefused("too old")
-        return iter(blocks([Change(ts, key, row, diff) for (key, row), diff in self.rows_at(ts).items()], 2))
+        return iter(parts([Change(ts, key, row, diff) for (key, row), diff in self.rows_at(ts).items()], 2))
 
     def between(self, after: int, through: int) -> Changes:
         if any(after < each.ts <= self.since for each in self.changes):
@@ -73,7 +73,7 @@ class Collection:
         stamps = sorted({each.ts for each in self.changes if after < each.ts <= through})
         if len(stamps) > self.ts_max:
             through = stamps[self.ts_max] - 1
-        return Changes(through, blocks([each for each in self.changes if after < each.ts <= through], 3))
+        return Changes(through, parts([each for each in self.changes if after < each.ts <= through], 3))
 
 
 class Topic:
@@ -387,10 +387,10 @@ def test_many_at_once_are_the_messages_of_one_after_the_other(envelope: str, see
         draw.shuffle(changes)
         if step == 0:
             now = [each._replace(ts=5) for each in changes]
-            got = outcome(fast._first(blocks(now, size)))
+            got = outcome(fast._first(parts(now, size)))
             wanted = outcome(plain_first(envelope, now, slow_keys or Keys(), form))
         else:
-            got = outcome(sinking.messages(envelope, blocks(changes, size), fast._keys, form))
+            got = outcome(sinking.messages(envelope, parts(changes, size), fast._keys, form))
             wanted = outcome(plain_messages(envelope, changes, slow_keys, form))
         assert got == wanted
         if wanted[1]:
