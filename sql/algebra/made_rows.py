@@ -78,11 +78,11 @@ def _in_step(relation: r.Relation, lists: Sequence[s.Scalar]) -> tuple[r.Relatio
     made = [listed.column(width + at) for at in range(len(lists))]
     sizes = [call("coalesce", call("size", each), s.number(0)) for each in made]
     most = call("greatest", *sizes)
-    number = s.Variable(INT4, False, "i")
+    number = s.Variable(INT4, True, "i")
     items = row([f"v{at}" for at in range(len(made))], tuple(call("try_element_at", each, number) for each in made))
     numbers = call("sequence", s.number(1), most, s.number(1))
     rows = call("transform", numbers, function_of(("i",), items))
     some = s.case(None, ((call(">", most, s.number(0)), rows),), call("array"))
-    found = r.TableFunction(listed, some, r.Kind(items.type, False))
+    found = r.TableFunction(listed, some, r.Kind(items.type, True))
     each = found.column(len(listed.columns))
     return found, [s.field(each, f"v{at}") for at in range(len(made))]

@@ -353,6 +353,8 @@ class Planner:
         if all(not isinstance(unnest(part), _SETS) for part in parts):
             return tuple(keys), None, named
         sets = tuple(tuple(sorted({place for each in picked for place in each})) for picked in product(*chosen))
+        if group.args.get("all") is False:  # ``GROUP BY DISTINCT``
+            sets = tuple(dict.fromkeys(sets))
         return tuple(keys), sets, named
 
     def _finished(

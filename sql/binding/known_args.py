@@ -39,7 +39,7 @@ Except: distinct order limit offset with_
 ExplodingGenerateSeries: step
 GenerateSeries: step
 Greatest: expressions
-Group: expressions
+Group: expressions all
 GroupConcat: separator
 GroupingSets: expressions
 Identifier: quoted

@@ -88,6 +88,10 @@ def prepare_tree(root: exp.Expression) -> exp.Expression:
 def _group_all(select: exp.Select) -> None:
     """``GROUP BY ()`` makes one group of all rows, as any aggregate in HAVING does; beside others ``()`` is nothing."""
     group = select.args.get("group")
+    if group is not None and group.args.get("all"):
+        if not any(value for key, value in group.args.items() if key != "all"):
+            raise syntax(None, None, "GROUP BY ALL needs what is grouped by")
+        group.set("all", None)  # it says what is so without the word
     if group is None or any(value for key, value in group.args.items() if key != "expressions"):
         return
     kept = [each for each in group.expressions if not (isinstance(each, exp.Tuple) and not each.expressions)]

@@ -61,6 +61,7 @@ INDEPENDENT: frozenset[type[exp.Expression] | str] = frozenset({
 BY_ZONE: frozenset[type[exp.Expression] | str] = frozenset({
     exp.Cast, exp.Add, exp.Sub, exp.Extract, exp.TimeToStr,
     exp.AtTimeZone, exp.DPipe, exp.Concat, exp.ConcatWs, exp.CurrentDate, exp.Localtimestamp,
+    exp.GenerateSeries, exp.ExplodingGenerateSeries,
     *(each.name for each in ROWS if each.zone == ROW_BY_ZONE),
 })  # fmt: skip
 """Those that whoever types them says by the zone: by the methods of :class:`Zone`, or of the checker that has one."""
@@ -69,6 +70,7 @@ CLOCK = (exp.CurrentDate, exp.Localtimestamp)
 """What the session's clock shows: by the zone without a timestamptz in it."""
 
 TAKE_OTHERS_TOO: frozenset[type[exp.Expression] | str] = frozenset({
+    exp.GenerateSeries, exp.ExplodingGenerateSeries,
     exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Between, exp.In,
     exp.Case, exp.Coalesce, exp.Greatest, exp.Least, exp.Array, exp.Sub, exp.Lag, exp.Lead,
     exp.Count, exp.Distinct, exp.Order, exp.Filter, exp.Window, exp.Grouping, exp.Concat, exp.ConcatWs, exp.Cast,

@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 from pyspark.errors import AnalysisException
+from sqlglot import exp
 
 from controllers.compute.failures import of_spark
 from lower.spark.lowering import spark_sql
@@ -46,6 +47,8 @@ def differing(spark, asked: list[str]) -> list[str]:
         if made is None or made.constant:
             continue
         tree = inline_views(made.tree, made.relations, objects)
+        if rows_beside_windows(tree):
+            continue
         spelled = bounded(planned_as)(tree, made.params, objects)[0]
         assert spelled is not tree, text
         compared += 1
@@ -55,6 +58,15 @@ def differing(spark, asked: list[str]) -> list[str]:
             found.append(text)
     assert compared > len(asked) // 2
     return found
+
+
+def rows_beside_windows(tree: exp.Expression) -> bool:
+    """Whether functions that make rows stand beside windows: to Spark these are of the rows made, to Postgres not."""
+    return any(
+        any(each.this == "EXPLODE" for output in select.expressions for each in output.find_all(exp.Anonymous))
+        and any(output.find(exp.Window) for output in select.expressions)
+        for select in tree.find_all(exp.Select)
+    )
 
 
 def corpus() -> list[str]:
