@@ -7,7 +7,7 @@ of the others.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from plan import relations as r
@@ -40,12 +40,13 @@ def item(items: s.Scalar, place: int) -> Item:
 
 def with_rows(relation: r.Relation, kept: Sequence[s.Scalar]) -> tuple[r.Relation, list[s.Scalar]]:
     """``relation`` with the rows that :class:`Item` among ``kept`` make of each of its own, and ``kept`` of those."""
-    found = sorted({each for value in kept for each in _own(value) if isinstance(each, Item)}, key=lambda e: e.place)
+    own = {each for value in kept for each in _own(value)}
+    found = sorted((each for each in own if isinstance(each, Item)), key=lambda each: each.place)
     if not found:
         return relation, list(kept)
     meant: dict[Node, s.Scalar] = {}
     if len(found) == 1:
-        numbered = any(isinstance(each, RowNumber) for value in kept for each in _own(value))
+        numbered = ROW_NUMBER in own
         made = r.TableFunction(relation, found[0].items, r.Kind(found[0].type, True), numbered)
         meant[found[0]] = made.column(len(relation.columns))
         if numbered:
@@ -60,11 +61,15 @@ def with_rows(relation: r.Relation, kept: Sequence[s.Scalar]) -> tuple[r.Relatio
     return made, [rewritten(each, out) for each in kept]
 
 
-def _own(value: s.Scalar) -> list[Node]:
-    """What is worked out of the row itself: without subqueries."""
-    found: list[Node] = []
-    rewritten(value, lambda node: node if isinstance(node, r.Relation) else found.append(node))
-    return found
+def _own(value: s.Scalar) -> Iterator[Item | RowNumber]:
+    """Those in ``value`` that are of the row itself: not in a subquery."""
+    stack: list[Node] = [value]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, (Item, RowNumber)):
+            yield node
+        elif not isinstance(node, r.Relation):
+            stack += node.parts()
 
 
 def _in_step(relation: r.Relation, lists: Sequence[s.Scalar]) -> tuple[r.Relation, list[s.Scalar]]:

@@ -303,7 +303,9 @@ class Planner:
             relation, kept = grouped(relation, keys, sets, kept, named)
         if condition is not None:
             relation = r.Filter(relation, kept.pop())
-        relation, kept = with_rows(*without_windows(relation, kept))
+        relation, kept = without_windows(relation, kept)
+        if self.scalars.lists:
+            relation, kept = with_rows(relation, kept)
         return self._finished(select, relation, kept, len(values), order, rows)
 
     def _more(self, select: exp.Select, rows: Rows, values: Sequence[s.Scalar]) -> Sequence[s.Scalar]:

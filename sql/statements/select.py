@@ -64,7 +64,7 @@ def historical(plan: SelectPlan) -> SelectPlan:
         raise unsupported("AS OF of system relations", hint="tidemark log --at tells what the catalog held")
     if plan.reads is not None or plan.draws:
         raise unsupported("a sequence's value AS OF a timestamp", hint="read first, then draw")
-    return plan if plan.by_key is None and plan.lookup is None else replace(plan, lookup=None, one_row=None)
+    return plan if plan.lookup is None and plan.one_row is None else replace(plan, lookup=None, one_row=None)
 
 
 @bounded
@@ -198,7 +198,7 @@ def algebra_bound(bound: Bound, image: ImageLike, names: Names) -> tuple[SelectP
     none."""
     objects = Objects.of(image)
     tree = inline_views(bound.tree, bound.relations, objects)
-    found = one_row = algebra = None
+    found = row = algebra = None
     seen: tuple[Seen, ...] = ()
     draws = bound.volatile is not None and bool(calls_in(tree))
     if draws:
@@ -212,7 +212,7 @@ def algebra_bound(bound: Bound, image: ImageLike, names: Names) -> tuple[SelectP
         if not isinstance(query, Unplanned):
             found, algebra = _lookup_of(query.relation, bound, image, names), query
             if found is None and bound.volatile is None:
-                one_row = _one_row_of(query, bound, image, names)
+                row = _one_row_of(query, bound, image, names)
             seen = keys_seen(query.relation, bound.params, image)
     plan = SelectPlan(
         kind="constant" if bound.constant else "given" if all(map(is_given, bound.depends_on)) else "peek",
@@ -223,7 +223,7 @@ def algebra_bound(bound: Bound, image: ImageLike, names: Names) -> tuple[SelectP
         params=bound.params,
         catalog_ts=CatalogTs(image.upper - 1),
         lookup=found,
-        one_row=one_row,
+        one_row=row,
         volatile=bound.volatile is not None,
         literals=bound.literals,
         draws=draws,
@@ -250,11 +250,13 @@ def _one_row_of(query: r.Query, bound: Bound, image: ImageLike, names: Names) ->
     if not isinstance(table, Table) or table.dropped:
         return None
     uniques = [each.index for each in uniques_of(table, image) if each.index.cluster_id == cluster.id]
-    try:
-        decided(query)
-    except Undecided:
-        return None
-    return one_row(query.relation, table, uniques, bound.params)
+    found = one_row(query.relation, table, uniques, bound.params)
+    if found is not None:
+        try:
+            decided(query)
+        except Undecided:
+            return None
+    return found
 
 
 def reads_nothing(ast: exp.Expression) -> bool:
