@@ -140,6 +140,11 @@ class Ordinality(exp.Expression, exp.Func):
     arg_types: dict = {}
 
 
+def makes_items(node: exp.Expression) -> bool:
+    """Whether checked ``node`` makes a row of each item of a list: what all functions that make rows have become."""
+    return isinstance(node, exp.Anonymous) and node.this == "EXPLODE"
+
+
 def call(name: str, *arguments: exp.Expression) -> exp.Anonymous:
     """``name(arguments)`` of copies: a function of Spark's, or a form of :mod:`lower.spark.forms`."""
     return exp.Anonymous(this=name, expressions=[each.copy() for each in arguments])

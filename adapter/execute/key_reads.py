@@ -18,7 +18,7 @@ from adapter.execute.beside import on_thread_if
 from adapter.execute.constants import Constants
 from adapter.execute.here import Here
 from adapter.execute.laid_over import ROWS_MAX, Keyed, Row, answered, laid_over
-from adapter.execute.peeks import PeekAnswer, Peeks
+from adapter.execute.peeks import PeekAnswer, Peeks, misses
 from adapter.execute.results import as_promised
 from adapter.execute.rows import Rows
 from adapter.execute.session_names import names_of
@@ -96,7 +96,7 @@ class KeyReads:
         lookup = Lookup(keyed.index.id, table.id, keyed.values, keyed.whole)
         peek = Peek("", "", (table.id,), plan.catalog_ts, as_of, lookup, only_at=only_at)
         answer = await self._peeks.lookup(peek, cluster_id)
-        if answer is None or (answer.as_of is not None and answer.as_of < session.written_ts):
+        if answer is None or misses(answer, session.written_ts):
             answer = await self._by_reading(session, image, keyed, as_of, only_at, cluster_id)
             if answer is None:
                 return None

@@ -33,6 +33,7 @@ from controllers.peeks.peek_codec import decode_considered, decode_error, encode
 from controllers.workers import Workers
 from journal.aio import Bridge
 from journal.errors import Rejected, TidemarkError, Unavailable
+from journal.timestamps import DataTs
 
 log = logging.getLogger(__name__)
 
@@ -100,6 +101,11 @@ async def give_up(answer: PeekAnswer) -> None:
     stream = answer.batches()
     await anext(stream, None)
     await stream.aclose()
+
+
+def misses(answer: PeekAnswer, written_ts: DataTs) -> bool:
+    """Whether ``answer`` is of a time before ``written_ts``."""
+    return answer.as_of is not None and answer.as_of < written_ts
 
 
 class FlightAnswer:

@@ -17,7 +17,7 @@ from adapter.execute.beside import on_thread_if
 from adapter.execute.constants import Constants
 from adapter.execute.here import Here
 from adapter.execute.key_reads import KeyReads
-from adapter.execute.peeks import PeekAnswer, Peeks, give_up
+from adapter.execute.peeks import PeekAnswer, Peeks, give_up, misses
 from adapter.execute.planning import LONG_CHARS
 from adapter.execute.plans import Plans
 from adapter.execute.rows import Rows
@@ -138,7 +138,7 @@ class Reads:
             peek = peek._replace(given=await on_thread_if(True, packed, given))
         if lookup is not None:
             answer = await self._peeks.lookup(peek, cluster_id)
-            if answer is not None and not _misses(answer, written_ts):
+            if answer is not None and not misses(answer, written_ts):
                 return answer
         peek = await self._asking(peek._replace(peek_id=uuid.uuid4().hex), plan, params)
 
@@ -146,7 +146,7 @@ class Reads:
             session.notify(Notice(why, hint="tm_internal.controllers tells who answers"))
 
         answer = await self._peeks.peek(peek, cluster_id, deadline, waits)
-        if not _misses(answer, written_ts):
+        if not misses(answer, written_ts):
             return answer
         # The newest timestamp of a serializable read is older than this session's own write, which is rare: the
         # controller is behind the oracle.  So it is asked again rather than every request made longer for it.
@@ -200,8 +200,3 @@ def _too_much(entry: Rows) -> Rejected:
         detail=f"at most {OWN_BYTES_MAX} bytes of rows that are not committed yet can be read",
         hint="COMMIT first",
     )
-
-
-def _misses(answer: PeekAnswer, written_ts: DataTs) -> bool:
-    """Whether ``answer`` is of a time before ``written_ts``."""
-    return answer.as_of is not None and answer.as_of < written_ts

@@ -226,30 +226,15 @@ def _limited(values: pa.Array | pa.ChunkedArray | None, column: Column) -> pa.Ar
 
 
 def merged(entries: Sequence[Rows]) -> Rows:
-    """Entries of one table as one, planned on the oldest of their catalogs."""
+    """Entries of one table, with its columns and constraints, as one, planned on the oldest of their catalogs."""
+    first = entries[0]
     if len(entries) == 1:
-        return entries[0]
-    rows = pa.concat_tables([each.rows for each in entries]).combine_chunks()
-    planned_on = tuple(answers for each in entries for answers in each.planned_on)
-    first = entries[0]
-    return Rows(first.table, rows, min(each.catalog_upper for each in entries), planned_on, uniques=first.uniques)
-
-
-def gathered(entries: Sequence[Rows]) -> list[Rows]:
-    """The same rows with as few entries as may be: of each table those that come as one, and those that go.  A block
-    has an entry or two for each of its statements, and everybody who folds its commit handles each by itself."""
-    together: dict[object, list[Rows]] = {}
-    for number, each in enumerate(entries):
-        single = each.runs or each.heavy
-        key = each.table.id, each.columns, each.removed is None, tuple([unique.index.id for unique in each.uniques])
-        together.setdefault(number if single else key, []).append(each)
-    return [of[0] if len(of) == 1 else _as_one(of) for of in together.values()]
-
-
-def _as_one(entries: Sequence[Rows]) -> Rows:
-    first = entries[0]
+        return first
     schema = first.rows.schema
-    rows = [each.rows.rename_columns(schema.names).cast(schema) for each in entries]
+    rows = [
+        each.rows if each.rows.schema.equals(schema) else each.rows.rename_columns(schema.names).cast(schema)
+        for each in entries
+    ]
     read_at = [each.read_ts for each in entries if each.read_ts is not None]
     return replace(
         first,
@@ -261,6 +246,17 @@ def _as_one(entries: Sequence[Rows]) -> Rows:
         ranges=tuple(dict.fromkeys(each for entry in entries for each in entry.ranges)),
         points=frozenset().union(*(each.points for each in entries)),
     )
+
+
+def gathered(entries: Sequence[Rows]) -> list[Rows]:
+    """The same rows with as few entries as may be: of each table those that come as one, and those that go.  A block
+    has an entry or two for each of its statements, and everybody who folds its commit handles each by itself."""
+    together: dict[object, list[Rows]] = {}
+    for number, each in enumerate(entries):
+        single = each.runs or each.heavy
+        key = each.table.id, each.columns, each.removed is None, tuple([unique.index.id for unique in each.uniques])
+        together.setdefault(number if single else key, []).append(each)
+    return [merged(of) for of in together.values()]
 
 
 def check_buffer(entries: Sequence[Rows]) -> None:

@@ -173,17 +173,8 @@ class Sinking:
         """What it begins with: each row that is there."""
         keys = self._keys or Keys()  # one timestamp has one message of a key, also where nobody looks later
         for part in contents:
-            yield from self._first_at_once(part, keys) or self._first_one_by_one(part, keys)
-
-    def _first_at_once(self, part: ChangeColumns, keys: Keys) -> Iterable[Message] | None:
-        """The messages of ``part`` where each row is there once, and each key new; ``None`` where it takes a look."""
-        form = self._form
-        if not part.only_come() or self._envelope == UPSERT and not keys.come(part.keys):
-            return None
-        if self._envelope != DEBEZIUM:
-            return zip(part.stamps, part.keys, form.values(part.rows), strict=True)
-        pairs = [form.pair(ts, "r", None, row) for ts, row in zip(part.stamps, part.rows, strict=True)]
-        return zip(part.stamps, part.keys, pairs, strict=True)
+            found = _come(self._envelope, "r", part, keys, self._form) if part.only_come() else None
+            yield from self._first_one_by_one(part, keys) if found is None else found
 
     def _first_one_by_one(self, part: ChangeColumns, keys: Keys) -> Iterator[Message]:
         form = self._form
@@ -245,9 +236,11 @@ def messages(
 ) -> Iterator[Message]:
     """What the changes of ``parts`` are in ``envelope``, in the order of their timestamps."""
     ordered = sorted(chain.from_iterable(zip(*part, strict=True) for part in parts))
-    if all(part.only_come() for part in parts) and (found := _come(envelope, ordered, keys, form)) is not None:
-        yield from found
-        return
+    if ordered and all(part.only_come() for part in parts):
+        found = _come(envelope, "c", ChangeColumns(*zip(*ordered, strict=True)), keys, form)
+        if found is not None:
+            yield from found
+            return
     for start, end in _groups(ordered):
         ts, key, *_ = ordered[start]
         went = [change for change in ordered[start:end] if change[3] < 0]
@@ -269,15 +262,16 @@ _Plain = tuple[int, "bytes | None", bytes, int]
 """A :class:`Change`, of which there are too many to give each a name."""
 
 
-def _come(envelope: str, ordered: Sequence[_Plain], keys: Keys | None, form: Form) -> Iterable[Message] | None:
-    """The messages of rows that only come, one each; ``None`` where two may be of one key, which takes a look."""
-    stamps, of, rows = ([change[at] for change in ordered] for at in range(3))
+def _come(envelope: str, op: str, part: ChangeColumns, keys: Keys | None, form: Form) -> Iterable[Message] | None:
+    """The messages of rows that only come, one each, with ``op`` where that is said; ``None`` where two may be of one
+    key, which takes a look."""
+    of = part.keys
     if envelope == DEBEZIUM:
-        pairs = [form.pair(ts, "c", None, row) for ts, row in zip(stamps, rows, strict=True)]
-        return zip(stamps, of, pairs, strict=True)
+        pairs = [form.pair(ts, op, None, row) for ts, row in zip(part.stamps, part.rows, strict=True)]
+        return zip(part.stamps, of, pairs, strict=True)
     if envelope == UPSERT and not (len(set(of)) == len(of) if keys is None else keys.come(of)):
         return None
-    return zip(stamps, of, form.values(rows), strict=True)
+    return zip(part.stamps, of, form.values(part.rows), strict=True)
 
 
 def _groups(ordered: Sequence[_Plain]) -> Iterator[tuple[int, int]]:

@@ -23,7 +23,7 @@ from sql.algebra.scope import NotPlanned, Rows
 from trees.budget import OPERATORS, operands
 from trees.functions import display_name
 from trees.kinds import AGGREGATES, CALLS, IN_SPARKS_TEXT, TRIMS
-from trees.nodes import Ordinality, declared_type, unnest
+from trees.nodes import Ordinality, declared_type, makes_items, unnest
 from trees.sequence_notes import CALL, CHOOSES, SEQUENCE
 from values.types import SqlType, carried
 
@@ -175,7 +175,7 @@ class Scalars:
         name = str(node.this)
         if name == "STRUCT":
             return struct(None, tuple(self.of(each, rows) for each in node.expressions))
-        if name == "EXPLODE":
+        if makes_items(node):
             items = self.of(node.expressions[0], rows)
             return item(items, self.lists.setdefault(items, len(self.lists)))
         if name.lower() in AGGREGATE_NAMES:

@@ -43,7 +43,7 @@ from sql.typing.zones import Zone
 from trees import types as t
 from trees.errors import no_from_entry, unsupported, untold
 from trees.functions import display_name, is_definite
-from trees.nodes import bare, branches, cast, position, unnest
+from trees.nodes import bare, branches, cast, makes_items, position, unnest
 from values.types import SqlType, spark_type
 
 
@@ -426,7 +426,7 @@ def _cast_branch(query: exp.Expression, types: list[SqlType], names: list[str] |
     for index, (each, wanted) in enumerate(zip(query.expressions, types, strict=False)):
         inner = each.this if isinstance(each, exp.Alias) else each
         name = names[index] if names else each.alias_or_name
-        if isinstance(inner, exp.Anonymous) and inner.this == "EXPLODE":  # nothing may stand around it in Spark
+        if makes_items(inner):  # nothing may stand around it in Spark
             rows = inner.expressions[0]
             inner.set("expressions", [cast(rows.copy(), wanted.array)])
             changed.append(exp.Alias(this=inner.copy(), alias=exp.to_identifier(name, quoted=True)))

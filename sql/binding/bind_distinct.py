@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from sql.typing.comparing import SORTS
 from sql.typing.windows import peers
-from trees.nodes import call, unnest
+from trees.nodes import call, makes_items, unnest
 
 
 def distinct_rows(select: exp.Select) -> None:
@@ -122,12 +122,12 @@ def _made_late(
 
 def _makes_rows(node: exp.Expression) -> bool:
     """Whether what is checked makes rows."""
-    return any(each.this == "EXPLODE" for each in node.find_all(exp.Anonymous))
+    return any(map(makes_items, node.find_all(exp.Anonymous)))
 
 
 def _behind(node: exp.Expression, rows: list[tuple[exp.Expression, str]]) -> exp.Expression:
     """``node``, which may make rows, of columns of the innermost query, which become some if they are none yet."""
-    if isinstance(node, exp.Anonymous) and node.this == "EXPLODE":
+    if makes_items(node):
         return call("EXPLODE", _behind(node.expressions[0], rows))
     if _makes_rows(node):
         made = node.copy()

@@ -19,7 +19,7 @@ from sql.objects.identifiers import check_identifier, name_made_of
 from sql.objects.names import ImageLike, Names
 from sql.statements.select import is_system_part
 from sql.syntax.constraints import Constraint
-from sql.typing.rows_made import makes_rows
+from sql.typing.rows_made import check_none
 from sql.views.kept_checks import bound_condition, planned
 from trees import types as t
 from trees.errors import grouping, mismatch, no_column, no_from_entry, unsupported
@@ -111,10 +111,7 @@ def _check_kinds(holder: exp.Expression) -> None:
         raise InvalidUsage(f"window functions are not allowed in {WHERE}", sqlstate="42P20", position=position(found))
     for found in holder.find_all(exp.AggFunc):
         raise grouping(f"aggregate functions are not allowed in {WHERE}", position(found))
-    for found in holder.walk():
-        if makes_rows(found):
-            told = f"set-returning functions are not allowed in {WHERE}"
-            raise InvalidUsage(told, sqlstate="0A000", position=position(found))
+    check_none([holder], WHERE)
     for found in holder.find_all(exp.Parameter):
         raise InvalidUsage(f"there is no parameter ${found.this}", sqlstate="42P02", position=position(found))
     for found in holder.walk():

@@ -28,7 +28,7 @@ from sql.syntax.tokens import tokenize
 from sql.typing.check_sequences import WHERE
 from trees.errors import no_column, no_function, no_relation, unsupported, wrong_kind
 from trees.functions import display_name
-from trees.nodes import only, position, unnest
+from trees.nodes import makes_items, only, position, unnest
 from trees.sequence_notes import CALL, CHOICES, CHOOSES, SEQUENCE
 from values.text.text_format import quoted_literal
 
@@ -212,7 +212,7 @@ def check_drawn(tree: exp.Expression, ast: exp.Expression) -> None:
     (``generate_series`` as an output)."""
     rows = not any(ast.args.get(key) for key in ("from_", "with_")) and not isinstance(ast, exp.Values)
     rows = rows and tree.find(exp.From) is not None
-    if rows or any(each.name.upper() == "EXPLODE" for each in tree.find_all(exp.Anonymous)):
+    if rows or any(map(makes_items, tree.find_all(exp.Anonymous))):
         call = calls_in(ast)[0]
         raise unsupported(f"{display_name(call)}() over rows", hint=WHERE, position=position(call))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -30,14 +29,6 @@ from segments.statistics import shown
 from segments.store import DirectoryStore
 from tests.compute.test_idle_views import SPARK, contents
 from tests.storage.sealer_world import KV, NAMES, WAITS, Killed, World, sealed, vacuumed
-
-
-@pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[World]:
-    found = World(monkeypatch, tmp_path)
-    found.create("u1")
-    yield found
-    found.close()
 
 
 def test_what_is_old_and_much_is_sealed_and_the_topic_is_cut_later(world: World) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,14 +19,6 @@ from controllers.storage.sealer import Sealer
 from journal.errors import TidemarkError
 from segments.store import DirectoryStore
 from tests.storage.sealer_world import WAITS, Killed, World, vacuumed
-
-
-@pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[World]:
-    found = World(monkeypatch, tmp_path)
-    found.create("u1")
-    yield found
-    found.close()
 
 
 class Dying(DirectoryStore):

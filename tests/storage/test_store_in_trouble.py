@@ -9,7 +9,6 @@ import random
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
@@ -18,14 +17,6 @@ from controllers.storage import sealer as module
 from journal.errors import Unavailable
 from segments import store as stores
 from tests.storage.sealer_world import WAITS, World, sealed, vacuumed
-
-
-@pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[World]:
-    found = World(monkeypatch, tmp_path)
-    found.create("u1")
-    yield found
-    found.close()
 
 
 @contextmanager
