@@ -1,7 +1,7 @@
 """``tidemark test``: style, import contracts, then every test; the last lines are pytest's own.
 
-The whole of it runs in two lanes: tests with a broker or Spark wait most of their time, and the pure ones take what is
-left of the processor.
+The whole of it runs in three lanes at once: tests with Spark and those with a broker wait most of their time, and the
+pure ones take what is left of the processors.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from typing import TextIO
 
 from cli.output import FAILED, OK, console, print_json
@@ -29,9 +29,14 @@ LINT = {
 }
 
 PYTEST = [sys.executable, "-m", "pytest"]
-PURE, REAL = "not long and not integration and not spark", "not long and (integration or spark)"
+PURE = "not long and not integration and not spark"
+BROKER = "not long and integration and not spark"
+SPARK = "not long and spark"
 LESS_URGENT = 10
-"""Added to the pure lane's niceness: nothing there looks at a clock.  With 5 it was over 6 minutes before the other."""
+"""Added to the pure lane's niceness: nothing there looks at a clock.  With 5 it was over 6 minutes before others."""
+
+ENDS_S = 60
+"""For a lane that is interrupted: a stack of the tests' own ends in 10 to 20 s on a busy machine."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -48,7 +53,8 @@ def run(arguments: argparse.Namespace) -> int:
     results = {}
     whole = not (arguments.unit or arguments.passed_on)
     # The pure tests need nothing of what comes before the others, which takes one core of two at most.
-    with _pure_lane(target) if whole else nullcontext() as pure_passed:
+    with ExitStack() as lanes:
+        beside = {"pytest, pure": lanes.enter_context(_lane(PURE, target, LESS_URGENT))} if whole else {}
         for name, command in LINT.items():
             done = subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, text=True)
             results[name] = done.returncode == 0
@@ -58,12 +64,13 @@ def run(arguments: argparse.Namespace) -> int:
         if not arguments.unit:
             # Spark is started some thirty times: what this costs is saved twice over.
             ensure_archives(ensure_jars(JARS, out.print), out.print)
-        if pure_passed is None:
+        if whole:
+            beside["pytest, with a broker"] = lanes.enter_context(_lane(BROKER, target))
+            results["pytest, with Spark"] = _passes([*PYTEST, "-m", SPARK], target)
+            results |= {name: passed() for name, passed in beside.items()}
+        else:
             chosen = ["-m", PURE] if arguments.unit else []
             results["pytest"] = _passes([*PYTEST, *chosen, *arguments.passed_on], target)
-        else:
-            results["pytest, with a broker or Spark"] = _passes([*PYTEST, "-m", REAL], target)
-            results["pytest, pure"] = pure_passed()
     failed = [name for name, passed in results.items() if not passed]
     for name in failed:
         out.print(f"FAILED {name}")
@@ -90,21 +97,31 @@ def last_words(said: Iterable[str], ended: int) -> list[str]:
     return found
 
 
+def _end(lane: subprocess.Popen) -> None:
+    """It ends what its tests started, as at a terminal, before it is killed."""
+    if lane.poll() is None:
+        lane.send_signal(signal.SIGINT)
+        try:
+            lane.wait(ENDS_S)
+        except subprocess.TimeoutExpired:
+            lane.kill()
+            lane.wait()
+
+
 @contextmanager
-def _pure_lane(target: TextIO | None) -> Iterator[Callable[[], bool]]:
-    """The pure tests, beside whatever is done in the block; what is given waits for them and says whether they passed.
-    What they said comes behind all else."""
+def _lane(marks: str, target: TextIO | None, less_urgent: int = 0) -> Iterator[Callable[[], bool]]:
+    """The tests with ``marks``, beside whatever is done in the block; what is given waits for them and says whether
+    they passed.  What they said comes behind all else."""
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
-        command = [*PYTEST, "-p", "no:cacheprovider", "-q", "-m", PURE]
-        pure = subprocess.Popen(
-            command, cwd=ROOT, stdout=said, stderr=subprocess.STDOUT, preexec_fn=lambda: os.nice(LESS_URGENT)
+        command = [*PYTEST, "-p", "no:cacheprovider", "-q", "-m", marks]
+        lane = subprocess.Popen(
+            command, cwd=ROOT, stdout=said, stderr=subprocess.STDOUT, preexec_fn=lambda: os.nice(less_urgent)
         )
         try:
-            yield lambda: pure.wait() == 0
+            yield lambda: lane.wait() == 0
         finally:
-            pure.kill()
-            pure.wait()
+            _end(lane)
             said.seek(0)
             shutil.copyfileobj(said, target or sys.stdout)
             said.seek(0)
-            print(*last_words(said, pure.returncode), sep="", end="", file=target or sys.stdout, flush=True)
+            print(*last_words(said, lane.returncode), sep="", end="", file=target or sys.stdout, flush=True)

@@ -29,6 +29,7 @@ from adapter.execute.constants import Constants
 from adapter.execute.copies import Copies
 from adapter.execute.ddl_commit import Asked, DdlOutcome, DdlQueue
 from adapter.execute.ddl_statements import DdlStatements
+from adapter.execute.fresh_lookups import FreshLookups
 from adapter.execute.images import Images
 from adapter.execute.inserter import Inserter, Writer
 from adapter.execute.inserts import Inserts
@@ -88,6 +89,7 @@ class TidemarkExecutor:
         topic_exists: Callable[[str], bool | None] = lambda _: None,
         now_ms: Callable[[], int] = wall_clock_ms,
     ) -> None:
+        peeks = FreshLookups(peeks, catalog, oracle)
         self._catalog = catalog
         self._oracle = oracle
         self.images = Images(catalog, oracle, bridge)

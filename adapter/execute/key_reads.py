@@ -70,7 +70,8 @@ class KeyReads:
         if found is None:
             return None
         rows, read_ts = found
-        laid = await on_thread_if(any(each.heavy for each in written), laid_over, rows, written, keyed)
+        own = await on_thread_if(any(each.heavy for each in written), keyed.changes, written)
+        laid = laid_over(rows, own)
         if plan.by_key is not None and plan.by_key.residual:
             return Here(answered(plan.asked(params)[1], keyed, laid), read_ts)
         try:

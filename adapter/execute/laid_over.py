@@ -14,7 +14,7 @@ here.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -92,8 +92,11 @@ class Keyed:
     def _key_of(self, row: Row) -> Row:
         return tuple([row[at] for at in self.places])
 
-    def changes(self, entry: Rows) -> list[tuple[Row, int]]:
-        """Of what the block has written the rows of this key, each with what it adds to their count."""
+    def changes(self, written: Iterable[Rows]) -> list[tuple[Row, int]]:
+        """Of what the block has ``written`` the rows of this key, each with what it adds to their count."""
+        return [change for entry in written for change in self._changes(entry)]
+
+    def _changes(self, entry: Rows) -> list[tuple[Row, int]]:
         if None in self.key:
             return []
         known = entry.by_key.get(self.places)
@@ -102,16 +105,20 @@ class Keyed:
         return known.get(self.key, [])
 
     def _grouped(self, entry: Rows) -> dict[Row, list[tuple[Row, int]]]:
-        at = {column.stored_as: place for place, column in enumerate(entry.columns)}
-        columns = [
-            to_values(entry.rows.column(at[column.name]).cast(arrow_type(kind)))
-            for column, kind in zip(self.table.stored, self.types, strict=True)
-        ]
         diff = 1 if entry.removed is None else -1
         found: dict[Row, list[tuple[Row, int]]] = {}
-        for row in zip(*columns, strict=True):
-            found.setdefault(self._key_of(row), []).append((row, diff))
+        for key, row in self.rows({c.stored_as: entry.rows.column(at) for at, c in enumerate(entry.columns)}):
+            found.setdefault(key, []).append((row, diff))
         return found
+
+    def rows(self, columns: Mapping[str, pa.ChunkedArray]) -> Iterator[tuple[Row, Row]]:
+        """The key and the whole of each row, as an index has them, of ``columns`` by what they are stored as."""
+        values = [
+            to_values(columns[column.name].cast(arrow_type(kind)))
+            for column, kind in zip(self.table.stored, self.types, strict=True)
+        ]
+        for row in zip(*values, strict=True):
+            yield self._key_of(row), row
 
 
 @lru_cache
@@ -121,15 +128,14 @@ def _whole(width: int) -> str:
                        "offset": 0})  # fmt: skip
 
 
-def laid_over(found: Sequence[Row], written: Iterable[Rows], keyed: Keyed) -> list[tuple[Row, int]]:
-    """The rows that were ``found`` with what a block has ``written`` to their table: each once, with how often it is
-    there."""
+def laid_over(found: Sequence[Row], changes: Iterable[tuple[Row, int]]) -> list[tuple[Row, int]]:
+    """The rows that were ``found`` with ``changes`` to them, each with what it adds to their count: each once, with how
+    often it is there."""
     counts: dict[Row, int] = {}
     for row in found:
         counts[row] = counts.get(row, 0) + 1
-    for entry in written:
-        for row, diff in keyed.changes(entry):
-            counts[row] = counts.get(row, 0) + diff
+    for row, diff in changes:
+        counts[row] = counts.get(row, 0) + diff
     return [(row, count) for row, count in counts.items() if count > 0]
 
 

@@ -130,12 +130,14 @@ class Indexes:
         """The answers to ``question`` of each of ``keys`` at ``as_of``, at which the relation is complete, in one
         batch; ``None`` if the index cannot.
 
-        An index that is behind is brought there first; without ``timeout_s`` only as far as time alone has passed.
-        Raises ``TimeoutError`` where somebody else is still bringing it there after ``timeout_s``.
+        An index that is behind is brought there first; without ``timeout_s`` only as far as time alone has passed, and
+        a question that may be answered ``behind`` is answered as of where it is.  Raises ``TimeoutError`` where
+        somebody else is still bringing it there after ``timeout_s``.
         """
-        index = self._at(question.index_id, question.relation_id, as_of, timeout_s)
-        if index is None:
+        readable = self._at(question, as_of, timeout_s)
+        if readable is None:
             return None
+        index, as_of = readable
         types = index.types
         residual = self._compiled(question.index_id, question.residual, types)
         rows: list[Row] = []
@@ -160,11 +162,11 @@ class Indexes:
                 for i, x in self._indexes.items()
             }  # fmt: skip
 
-    def _at(self, index_id: str, relation_id: str, as_of: DataTs, timeout_s: float | None) -> _Index | None:
-        """The index, if it can be read at ``as_of``; see :meth:`answer`."""
+    def _at(self, question: Question, as_of: DataTs, timeout_s: float | None) -> tuple[_Index, DataTs] | None:
+        """The index and where it is read, if it can be read at ``as_of``; see :meth:`answer`."""
         with self._lock:
-            index = self._indexes.get(index_id)
-        if index is None or index.relation_id != relation_id:
+            index = self._indexes.get(question.index_id)
+        if index is None or index.relation_id != question.relation_id:
             return None
         index = self._present(index)
         if index.disabled:
@@ -173,10 +175,12 @@ class Indexes:
             if timeout_s is not None:
                 self._bring(index, as_of, timeout_s)
             elif not self._idle_through(index, as_of):
+                if not question.behind:
+                    return None
+                as_of = DataTs(index.arrangement.upper - 1)
+            if index.disabled or as_of < 0 or index.arrangement.upper <= as_of:
                 return None
-            if index.disabled or index.arrangement.upper <= as_of:
-                return None
-        return None if as_of < index.arrangement.since else index
+        return None if as_of < index.arrangement.since else (index, as_of)
 
     def _present(self, index: _Index) -> _Index:
         """``index``, or the one in its place where its relation has got columns since it was begun: rows of both are

@@ -123,15 +123,21 @@ class PeekDesk:
     def lookups(self, question: Question, keys: Sequence[Key]) -> Found | None:
         """The answers of an index, if there is one and nothing has to be waited for; ``None`` otherwise.
 
-        Raises ``TidemarkError`` as :meth:`peek` would.  Never blocks for longer than the look-ups take.
+        A question that may be answered ``behind`` is, where the index is: of a table as of any time that it is complete
+        at, never of a view, which is exact only at some.  Raises ``TidemarkError`` as :meth:`peek` would.  Never blocks
+        for longer than the look-ups take.
         """
         peek = Peek("", "", question.inputs, question.catalog_ts, question.as_of, only_at=question.only_at)
         with self._lock:
             if self._closed:
                 raise _stopping()
-        as_of = self._core.at_once(peek)
+        if question.behind and self._inventory.frontiers().inputs_of(question.relation_id) is not None:
+            question = question._replace(behind=False)
+        as_of = self._core.at_once(peek._replace(as_of=None, only_at=False) if question.behind else peek)
         if as_of is None:
             return None
+        if question.behind and question.as_of is not None:
+            as_of = min(as_of, question.as_of)
         self._check_views(question.inputs, as_of)
         found = self._indexes.answer(question, keys, as_of)
         if found is not None:

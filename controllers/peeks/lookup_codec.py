@@ -4,8 +4,9 @@ Readers who ask at once mostly ask the same thing of other keys (a prepared stat
 questions, each with its keys, and the rows found for one question travel as one Arrow batch: what a reader adds is its
 key and its rows.
 
-A request is JSON, ``[[question…, [key…]]…]``.  A response is JSON, its length in four bytes before it, and then for
-each answer the Arrow messages of its schema and its batch, laid end to end::
+A request is JSON, ``[[question…, [key…], behind?]…]``: the last is there where it is true (releases before it know
+none, and say so).  A response is JSON, its length in four bytes before it, and then for each answer the Arrow messages
+of its schema and its batch, laid end to end::
 
     [null | {"error": E} | {"as_of": T, "bytes": [S, B], "counts": [rows | E…]}…]
 
@@ -88,7 +89,13 @@ def read_frame(read: Callable[[int], bytes], bytes_max: int) -> bytes | None:
 
 def encode_lookups(asked: Iterable[Asked]) -> bytes:
     """The body of the request."""
-    return json.dumps([[*question, [[value_out(v) for v in key] for key in keys]] for question, keys in asked]).encode()
+    return json.dumps([_told(*each) for each in asked]).encode()
+
+
+def _told(question: Question, keys: Sequence[Key]) -> list[object]:
+    *common, behind = question
+    told = [*common, [[value_out(v) for v in key] for key in keys]]
+    return [*told, True] if behind else told
 
 
 def decode_lookups(body: bytes) -> list[Asked]:
@@ -103,7 +110,7 @@ def decode_lookups(body: bytes) -> list[Asked]:
     return asked
 
 
-def _asked(inputs, catalog_ts, as_of, only_at, index_id, relation_id, residual, keys) -> Asked:
+def _asked(inputs, catalog_ts, as_of, only_at, index_id, relation_id, residual, keys, behind=False) -> Asked:
     question = Question(
         tuple(checked(each, str) for each in inputs),
         CatalogTs(checked(catalog_ts, int)),
@@ -112,6 +119,7 @@ def _asked(inputs, catalog_ts, as_of, only_at, index_id, relation_id, residual, 
         checked(index_id, str),
         checked(relation_id, str),
         checked(residual, str),
+        checked(behind, bool),
     )
     return Asked(question, [tuple([value_in(v) for v in key]) for key in keys])
 

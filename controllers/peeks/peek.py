@@ -33,6 +33,7 @@ class Question(NamedTuple):
     index_id: str
     relation_id: str
     residual: str
+    behind: bool = False
 
 
 OWN_BYTES_MAX = 1 << 20
@@ -70,6 +71,9 @@ class Peek(NamedTuple):
     at the tick that passed it (``controllers/waiting.py``).  With ``only_at`` nothing but ``as_of`` itself will do: the
     timestamp of a transaction block that has read before.  ``own`` is read as if it had been written then, too.
     ``given`` is read beside ``inputs``, whatever the timestamp.
+
+    ``behind`` is of lookups in what the oracle's log binds: an index that is not at ``as_of`` answers as of where it
+    is, and says so.  Who asks so lays what was committed since over the answer.
     """
 
     peek_id: str
@@ -83,13 +87,13 @@ class Peek(NamedTuple):
     plan: str | None = None
     own: tuple[Own, ...] = ()
     given: tuple[Given, ...] = ()
+    behind: bool = False
 
     def question(self) -> Question:
         """Of a peek with a lookup: it and ``lookup.key`` make the answer; who asks and how patiently does not."""
         lookup = self.lookup
-        return Question(
-            self.inputs, self.catalog_ts, self.as_of, self.only_at, lookup.index_id, lookup.relation_id, lookup.residual
-        )
+        asked = lookup.index_id, lookup.relation_id, lookup.residual
+        return Question(self.inputs, self.catalog_ts, self.as_of, self.only_at, *asked, self.behind)
 
 
 class Considered(NamedTuple):

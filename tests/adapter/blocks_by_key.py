@@ -135,11 +135,11 @@ def blocks(seed: int, count: int, length: int = READS_MAX) -> Iterator[Block]:
 
 async def run_block(connection: psycopg.AsyncConnection, block: Block) -> list[tuple[str, object]]:
     """What each statement answered, its rows in no order or its SQLSTATE, and what the tables are at last.  A statement
-    that fails is taken back by itself."""
+    that fails is taken back by itself; ``block`` may be statements without a BEGIN."""
     found: list[tuple[str, object]] = []
     inside = False
     for text in block:
-        inside = text not in ("begin", "commit", "rollback")
+        inside = "begin" in block and text not in ("begin", "commit", "rollback")
         if inside and not text.startswith(("savepoint", "rollback")):
             await connection.execute("savepoint one")
         try:

@@ -88,7 +88,7 @@ def test_what_lies_under_a_key_is_what_the_whole_table_would_have_there():
                 rows = [row for batch in batches for row in asked.rows_of(batch)]
                 present_rows = to_rows(arrow(table, present))
                 whole = [row for row in present_rows if value is not None and (row[at],) == asked.key]
-                assert shown(laid_over(rows, entries, asked)) == Counter(map(repr, whole)), (kinds, at, value)
+                assert shown(laid_over(rows, asked.changes(entries))) == Counter(map(repr, whole)), (kinds, at, value)
 
 
 def test_a_key_of_several_columns_and_a_part_of_it():
@@ -98,7 +98,7 @@ def test_a_key_of_several_columns_and_a_part_of_it():
     for values, left in (((1, "a"), []), ((1, "c"), [4]), ((2, "a"), [3, 5]), ((1,), [2, 4]), ((1, None), [])):
         asked = keyed(table, (0, 1), values)
         rows = [row for batch in found_by_index(asked, committed).to_batches() for row in asked.rows_of(batch)]
-        assert sorted(row[2] for row, _ in laid_over(rows, own, asked)) == left
+        assert sorted(row[2] for row, _ in laid_over(rows, asked.changes(own))) == left
 
 
 def test_a_residual_over_them_is_what_the_index_would_answer():
@@ -108,7 +108,7 @@ def test_a_residual_over_them_is_what_the_index_would_answer():
     rows = [(1, Decimal("1")), (1, Decimal("2.50"))]
     residual = {"filter": [">", ["col", 1], ["lit", "1", "int4"]], "project": [], "order_by": [], "limit": None,
                 "aggregate": [["count_star"], ["sum", ["col", 1]]], "offset": 0}  # fmt: skip
-    laid = laid_over(rows, own, asked)
+    laid = laid_over(rows, asked.changes(own))
     assert laid == [((1, Decimal("2.50")), 1), ((1, Decimal("7")), 2)]
     assert answered(json.dumps(residual), asked, laid).to_pylist() == [{"c0": 3, "c1": Decimal("16.50")}]
     assert asked.as_table(laid).to_pydict() == {"c0": [1, 1, 1], "c1": [Decimal("2.50"), Decimal(7), Decimal(7)]}

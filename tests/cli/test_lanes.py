@@ -1,4 +1,4 @@
-"""The whole of the tests in two lanes: each test is in one of them, and each lane's failure is the whole's."""
+"""The whole of the tests in three lanes: each test is in one of them, and each lane's failure is the whole's."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from tests.cli.test_command_line import exit_code
 MEET_S = 60
 """Until one who waits alone fails: a start of Python's takes a tenth of a second, on a busy machine some."""
 
+LANES = (testing.PURE, testing.BROKER, testing.SPARK)
+
 SAYS_ITS_MARKS = "import sys; print('marks:', sys.argv[-1]); sys.exit(int({fails!r} == sys.argv[-1]))"
 
 
 @pytest.mark.parametrize("marks", list(itertools.product((True, False), repeat=3)))
 def test_every_test_but_long_ones_is_in_one_lane(marks: tuple[bool, bool, bool]) -> None:
     named = dict(zip(("long", "integration", "spark"), marks, strict=True))
-    assert eval(testing.PURE, {}, named) + eval(testing.REAL, {}, named) == (not named["long"])
+    assert sum(eval(each, {}, named) for each in LANES) == (not named["long"])
 
 
 @pytest.fixture
@@ -30,12 +32,12 @@ def lanes_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(testing, "ensure_jars", lambda *_: None)
 
 
-@pytest.mark.parametrize("fails", [None, testing.PURE, testing.REAL])
-def test_both_lanes_are_run_and_either_may_fail(fails: str | None, lanes_alone, monkeypatch, capfd) -> None:
+@pytest.mark.parametrize("fails", [None, *LANES])
+def test_all_lanes_are_run_and_each_may_fail(fails: str | None, lanes_alone, monkeypatch, capfd) -> None:
     monkeypatch.setattr(testing, "PYTEST", [sys.executable, "-c", SAYS_ITS_MARKS.format(fails=fails)])
     assert exit_code("test") == int(fails is not None)
     said = capfd.readouterr().out
-    assert f"marks: {testing.REAL}" in said and f"marks: {testing.PURE}" in said
+    assert all(f"marks: {each}\n" in said for each in LANES)
     assert said.count("FAILED") == int(fails is not None)
 
 

@@ -342,6 +342,10 @@ def test_answers_from_spark_and_from_the_index_and_at_their_time(spark, desk):
     # Behind only because time passed: that is no reason to wait.
     desk.change()
     assert desk.lookups(question._replace(as_of=3), [(1,)]) is None, "it may have changed"
+    for as_of in (3, None, 99):
+        found = desk.lookups(question._replace(as_of=as_of, behind=True), [(1,)])
+        assert (sorted(found.batch.column(0).to_pylist()), found.as_of) == (["a", "c"], 2), "as it is"
+    assert desk.lookups(question._replace(as_of=1, behind=True, only_at=True), [(1,)]).as_of == 1
     desk.inventory.changes = False
     found = desk.lookups(question._replace(as_of=None), [(1,)])
     assert (sorted(found.batch.column(0).to_pylist()), found.as_of, found.counts) == (["a", "c"], 3, [2])
