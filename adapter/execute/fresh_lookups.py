@@ -48,28 +48,35 @@ class FreshLookups:
         self._peeks.close()
 
     async def lookup(self, peek: Peek, cluster_id: str) -> PeekAnswer | None:
-        keyed = self._keyed(peek)
-        if keyed is None:
+        table = self._catalog.image.item(peek.lookup.relation_id)
+        if not isinstance(table, Table) or table.dropped:
             return await self._peeks.lookup(peek, cluster_id)
         try:
-            return await self._fresh(peek._replace(behind=True), keyed, cluster_id)
+            answer = await self._peeks.lookup(peek._replace(behind=True), cluster_id)
+            if answer is None:
+                return None
+            through = self._oracle.state.last_ts if peek.as_of is None else peek.as_of
+            return answer if answer.as_of >= through else await self._over(answer, peek, table, through, cluster_id)
         except TidemarkError:
             return None  # it may be that of a row which is another one by now: asked by itself, it says so again
 
-    async def _fresh(self, peek: Peek, keyed: Keyed, cluster_id: str) -> PeekAnswer | None:
-        answer = await self._peeks.lookup(peek, cluster_id)
-        if answer is None:
-            return None
+    async def _over(
+        self, answer: PeekAnswer, peek: Peek, table: Table, through: DataTs, cluster_id: str
+    ) -> PeekAnswer | None:
+        """``answer``, which is of an earlier time, as of ``through``."""
         state = self._oracle.state
-        through = state.last_ts if peek.as_of is None else peek.as_of
-        if answer.as_of >= through:
-            return answer
+        if through <= state.last_ts and (state.last_change(table.id) or 0) <= answer.as_of:
+            return AsOf(answer, through)
+        index = self._catalog.image.item(peek.lookup.index_id)
+        if not isinstance(index, Index):
+            return None
+        keyed = Keyed(table, index, peek.lookup.key)
         changes = self._recent.changes(state, keyed, DataTs(answer.as_of), through)
         if changes is None:
             return None
         if not changes:
             return AsOf(answer, through)
-        whole = peek._replace(lookup=peek.lookup._replace(residual=keyed.whole))
+        whole = peek._replace(lookup=peek.lookup._replace(residual=keyed.whole), behind=True)
         answer = await self._peeks.lookup(whole, cluster_id)
         if answer is None:
             return None
@@ -77,21 +84,13 @@ class FreshLookups:
         as_of = DataTs(answer.as_of)
         if len(rows) > ROWS_MAX:
             return None
-        if as_of < through:
+        if as_of >= through:
+            changes, through = [], as_of
+        else:
             changes = self._recent.changes(state, keyed, as_of, through)
             if changes is None:
                 return None
-        else:
-            changes, through = [], as_of
         return Here(answered(peek.lookup.residual, keyed, laid_over(rows, changes)), through)
-
-    def _keyed(self, peek: Peek) -> Keyed | None:
-        """What is looked up, where that is in a table that has all the columns it ever had."""
-        image, lookup = self._catalog.image, peek.lookup
-        table, index = image.item(lookup.relation_id), image.item(lookup.index_id)
-        if not isinstance(table, Table) or table.dropped or not isinstance(index, Index):
-            return None
-        return Keyed(table, index, lookup.key)
 
 
 class AsOf:
