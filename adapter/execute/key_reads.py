@@ -1,9 +1,10 @@
 """Reads by key that an index does not answer by itself: it finds the rows, and what is made of them is made here.
 
-There are two.  In a transaction block that has written to the table, its own rows come over those of the index
+There are three.  In a transaction block that has written to the table, its own rows come over those of the index
 (:mod:`adapter.execute.laid_over`): sent to the cluster with the read instead, they would have the whole table read for
 each statement.  And a statement may make of the one row that it reads what no index evaluates (CASE, functions of
-text): an engine makes it here of that row, instead of there of the whole table.
+text): an engine makes it here of that row, instead of there of the whole table.  And a list of keys (``k IN (…)``) is
+asked for key by key, where an index would look at all of its rows.
 
 Where it does not fit (a key of many rows, rows of the block's that are not here, values that the engine here refuses)
 the answer is ``None``, and the cluster reads as it does without a key.
@@ -11,6 +12,7 @@ the answer is ``None``, and the cluster reads as it does without a key.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
@@ -30,6 +32,8 @@ from collection.columns import sql_type
 from controllers.peeks.peek import Lookup, Peek
 from journal.errors import InvalidUsage, TidemarkError
 from journal.timestamps import DataTs
+from lower.lookup.asked import key_value
+from lower.lookup.lists import listed
 from sql.objects.identifiers import quoted
 from sql.objects.names import name_parts
 from sql.statements.plans import SelectPlan
@@ -65,7 +69,7 @@ class KeyReads:
         reads.  Raises what reading the index raises, and what the plan's expressions do."""
         keyed = _keyed(image, plan, params, cluster_id, written)
         if keyed is None:
-            return None
+            return await self._of_list(session, image, plan, params, as_of, only_at, cluster_id, written)
         found = await self._found(session, image, plan, keyed, as_of, only_at, cluster_id)
         if found is None:
             return None
@@ -82,6 +86,46 @@ class KeyReads:
                 raise
             return None  # the cluster decides what is an error
 
+    async def _of_list(
+        self,
+        session: SessionState,
+        image: Image,
+        plan: SelectPlan,
+        params: Sequence[object | None],
+        as_of: DataTs | None,
+        only_at: bool,
+        cluster_id: str,
+        written: Sequence[Rows],
+    ) -> Here | None:
+        """The answer to ``plan`` where it lists the keys of its rows, all as of one timestamp."""
+        keys = _listed(image, plan, params, cluster_id, written)
+        if not keys:
+            return None
+        first = await self._at_once(plan, keys[0], as_of, only_at)
+        if first is None or misses(first, session.written_ts):
+            return None
+        read_ts = DataTs(first.as_of)
+        rest = await asyncio.gather(*(self._at_once(plan, each, read_ts, True) for each in keys[1:]))
+        rows: list[Row] = []
+        for keyed, answer in zip(keys, (first, *rest), strict=True):
+            if answer is None:
+                return None
+            async for batch in answer.batches():
+                rows += keyed.rows_of(batch)
+        if len(rows) > ROWS_MAX:
+            return None
+        heavy = any(each.heavy for each in written)
+        own = await on_thread_if(heavy, lambda: [change for keyed in keys for change in keyed.changes(written)])
+        return Here(answered(plan.asked(params)[1], keys[0], laid_over(rows, own)), read_ts)
+
+    async def _at_once(
+        self, plan: SelectPlan, keyed: Keyed, as_of: DataTs | None, only_at: bool
+    ) -> PeekAnswer | None:
+        """The committed rows of a key, if its index has them."""
+        lookup = Lookup(keyed.index.id, keyed.table.id, keyed.values, keyed.whole)
+        peek = Peek("", "", (keyed.table.id,), plan.catalog_ts, as_of, lookup, only_at=only_at)
+        return await self._peeks.lookup(peek, keyed.index.cluster_id)
+
     async def _found(
         self,
         session: SessionState,
@@ -93,10 +137,7 @@ class KeyReads:
         cluster_id: str,
     ) -> tuple[list[Row], int | None] | None:
         """The committed rows, and where they were read; ``None`` where they are too many."""
-        table = keyed.table
-        lookup = Lookup(keyed.index.id, table.id, keyed.values, keyed.whole)
-        peek = Peek("", "", (table.id,), plan.catalog_ts, as_of, lookup, only_at=only_at)
-        answer = await self._peeks.lookup(peek, cluster_id)
+        answer = await self._at_once(plan, keyed, as_of, only_at)
         if answer is None or misses(answer, session.written_ts):
             answer = await self._by_reading(session, image, keyed, as_of, only_at, cluster_id)
             if answer is None:
@@ -151,3 +192,22 @@ def _keyed(
     values, _ = plan.values(params)
     keyed = Keyed(table, index, by_key.values(values))
     return keyed if keyed.takes(written) else None
+
+
+def _listed(
+    image: Image, plan: SelectPlan, params: Sequence[object | None], cluster_id: str, written: Sequence[Rows]
+) -> list[Keyed] | None:
+    """The keys, each once, whose rows ``plan`` sees, where it lists them."""
+    lookup = plan.lookup
+    table = None if lookup is None else image.item(lookup.relation_id)
+    if not isinstance(table, Table) or table.dropped:
+        return None
+    indexes = [each for each in image.dependents(table.id) if isinstance(each, Index) and each.cluster_id == cluster_id]
+    found = listed(lookup, table, indexes)
+    if found is None:
+        return None
+    index, keys = found
+    values, _ = plan.values(params)
+    known = [Keyed(table, index, tuple([key_value(part, values) for part in key])) for key in keys]
+    distinct = list({each.key: each for each in known if None not in each.key}.values())
+    return distinct if distinct and distinct[0].takes(written) else None

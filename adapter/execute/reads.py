@@ -103,7 +103,7 @@ class Reads:
         given: Mapping[str, pa.Table] = MappingProxyType({}),
     ) -> PeekAnswer:
         cluster = cluster_named(image, session.variable("cluster"))
-        if not given and plan.by_key is not None:
+        if not given and (plan.by_key is not None or plan.lookup is not None):
             at = as_of, only_at, cluster.id
             answer = await self._key_reads.answer(session, image, plan, params, *at, written)
             if answer is not None:

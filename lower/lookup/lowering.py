@@ -266,13 +266,14 @@ def fixed_by(index: Index, conjuncts: list[Form], relation: Relation) -> list[tu
     found = []
     for name in key_names(index, relation):
         value = fixed.get(place[name]) if name in place else None
-        if value is None or not _same_family(parse_type(value[0][2]), types[name]):
+        if value is None or not same_family(parse_type(value[0][2]), types[name]):
             break
         found.append(value)
     return found
 
 
-def _same_family(left: SqlType, right: SqlType) -> bool:
+def same_family(left: SqlType, right: SqlType) -> bool:
+    """Whether values of ``left`` are a key's as they are, in a column of type ``right``."""
     if is_number(left) and is_number(right):
         return is_float(left) == is_float(right)
     return left.name == right.name

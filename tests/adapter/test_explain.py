@@ -49,6 +49,21 @@ def test_a_lookup_is_explained_in_sql():
         assert explain(parse(f"explain {change}"), image, names(), None).lines[0].endswith(" t (u1)")
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("select s from t where id in (3, 4, null)", "Index lookup on t_pkey by id, one of 2 keys"),
+        ("delete from t where id = 3 or id = $1", "  Index lookup on t_pkey by id, one of 2 keys"),
+        ("select s from t where s in ('a', 'b') and id = 3", "Index lookup on t_pkey by id"),
+        ("select s from t where s in ('a', 'b')", "Index lookup on t_pkey, whole relation"),
+        ("select s from t where id > 3", "Index lookup on t_pkey, whole relation"),
+    ],
+)
+def test_a_list_of_keys_is_explained_as_such(text, told):
+    image = ddl(empty_image(), "create table t (id int primary key, s text)")
+    assert told in explain(parse(f"explain {text}"), image, names(), None).lines
+
+
 def test_one_row_by_its_key_is_explained_as_what_it_is():
     image = ddl(empty_image(), "create table t (id int primary key, s text)")
     for text, told in (

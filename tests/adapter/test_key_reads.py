@@ -111,6 +111,42 @@ async def test_equal_rows_are_counted():
         assert sorted(await rows(c, "select n from t")) == [(5,), (5,), (7,)]
 
 
+LISTS = (
+    ("select k, n from t where k in (3, 7, 7, 60) order by k", [(3, 30), (7, 70)]),
+    ("select sum(n), count(*) from t where k in (3, 7) and n > 30", [(70, 1)]),
+    ("select n from t where k = 3 or k = 7 or 9 = k order by n desc limit 2", [(90,), (70,)]),
+    ("select n from t where k in (3, null, 7.0, 7.5) order by n", [(30,), (70,)]),
+    ("select n from t where k in (null, 60)", []),
+)
+
+
+@pytest.mark.parametrize(("read", "found"), LISTS)
+@on_a_loop
+async def test_a_list_of_keys_is_asked_for_key_by_key(read, found):
+    async with opened(TABLE, ROWS, autocommit=True) as (c, asked):
+        with patch.object(KeyReads, "_of_list", autospec=True, side_effect=KeyReads._of_list) as by_list:
+            assert await rows(c, read) == found
+            async with c.transaction():
+                await c.execute("update t set n = n + 0 where k in (%s, %s)", (3, 9))
+                assert await rows(c, read) == found
+                await c.execute("delete from t where k in (3, 7)")
+                await c.execute("insert into t values (3, 30, 'new')")
+                assert await rows(c, "select n from t where k in (3, 7)") == [(30,)]
+            assert await rows(c, "select k, x from t where k in (7, 3, 8) order by k") == [(3, "new"), (8, "x8")]
+            assert by_list.call_count == 6 and asked == []
+
+
+@on_a_loop
+async def test_long_lists_and_columns_of_no_index_are_read_as_before():
+    async with opened(TABLE, ROWS, autocommit=True) as (c, _):
+        many = ", ".join(map(str, range(2, 80)))
+        with patch.object(KeyReads, "_at_once", side_effect=AssertionError("a key is asked for")):
+            assert await rows(c, f"select count(*), min(k) from t where k in ({many})") == [(49, 2)]
+            assert await rows(c, "select k from t where n in (30, 40) order by k") == [(3,), (4,)]
+            assert await rows(c, "select count(*) from t where k not in (3, 4)") == [(48,)]
+            assert await rows(c, "select count(*) from t where k in (3, n)") == [(1,)]
+
+
 @on_a_loop
 async def test_after_truncate_nothing_of_the_index_counts():
     async with opened(TABLE, ROWS) as (c, _):

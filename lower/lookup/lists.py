@@ -1,0 +1,58 @@
+"""Keys of an index that a lookup lists (``k IN (…)``, ``k = 1 OR k = 2``), each of which finds rows of its own.  Pure.
+
+An index takes one key a question, and without one looks at all of its rows.  A reader that asks for each key of the
+list has the same rows, which still have to pass the lookup's residual, the list in it included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from catalog_log.objects import Index, Relation, key_names, places
+from lower.lookup.asked import Lookup
+from lower.lookup.lowering import conjuncts_of, same_family
+from lower.lookup.portable import Form
+from values.types import carried, parse_type
+
+Key = tuple[tuple[object, ...], ...]
+"""Expressions for the leading columns of an index, as :class:`lower.lookup.asked.Lookup` has them."""
+
+KEYS_MAX = 64
+"""Keys of one statement that are asked for one by one: a quarter of what one request may have, some ms with the rows.
+With more of them the index looks at all of its rows, or the cluster reads the table."""
+
+
+def listed(lookup: Lookup, relation: Relation, indexes: Sequence[Index]) -> tuple[Index, list[Key]] | None:
+    """One of ``indexes`` of ``relation``, and the keys that rows which ``lookup`` finds have in it, of one length;
+    ``None`` where it lists none.  The same key may be there twice, and NULL is none of them."""
+    lists = [found for each in conjuncts_of(lookup.residual.get("filter")) if (found := _list(each)) is not None]
+    if not lists:
+        return None
+    place = places(relation)
+    types = {column.name: carried(parse_type(column.type).plain) for column in relation.columns}
+    for index in indexes:
+        if lookup.key and index.id != lookup.index_id:
+            continue
+        names = key_names(index, relation)[len(lookup.key) :]
+        for column, members in lists:
+            if not names or place.get(names[0]) != column:
+                continue
+            if all(same_family(parse_type(each[2]), types[names[0]]) for each in members):
+                return index, [(*lookup.key, each) for each in members]
+    return None
+
+
+def _list(condition: Form) -> tuple[int, list[tuple[object, ...]]] | None:
+    """The place of a column and the values that it has one of where ``condition`` is true, NULLs left out."""
+    if condition[0] == "in":
+        column, members = condition[1], condition[2:]
+        tests = [(column, each) for each in members] if len(members) <= KEYS_MAX else []
+    elif condition[0] == "or" and len(condition) <= KEYS_MAX + 1 and all(each[0] == "=" for each in condition[1:]):
+        tests = [(a, b) if a[0] == "col" else (b, a) for _, a, b in condition[1:]]
+    else:
+        return None
+    if not tests or any(a != tests[0][0] or b[0] not in ("lit", "param", "cast") for a, b in tests):
+        return None
+    if tests[0][0][0] != "col":
+        return None
+    return tests[0][0][1], [tuple(b) for _, b in tests if b[1] is not None]
