@@ -6,18 +6,19 @@ commits are in the oracle's log, which every adapter has folded up to the timest
 answers as of where it is, and what was committed of this key since is laid over that
 (:mod:`adapter.execute.recent_rows`, :mod:`adapter.execute.laid_over`).
 
-Mostly nothing was, and the index's answer is the answer.  Else its rows are asked for as wholes, and what the statement
-makes of them is made here.  Where commits are too large to be in the log, or too many, the index is waited for.
+Mostly nothing was, and the index's answer is the answer.  Else its rows are asked for as wholes (at once, where they
+are known to have changed since the index answered last), and what the statement makes of them is made here.  Where
+commits are too large to be in the log, or too many, the index is waited for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from adapter.execute.here import Here
-from adapter.execute.laid_over import ROWS_MAX, Keyed, answered, laid_over
+from adapter.execute.laid_over import ROWS_MAX, Keyed, Row, answered, laid_over
 from adapter.execute.peeks import PeekAnswer, Peeks
-from adapter.execute.recent_rows import RecentRows
+from adapter.execute.recent_rows import INDEXES_MAX, RecentRows
 from catalog_log.log import CatalogLog
 from catalog_log.objects import Index, Table
 from controllers.peeks.peek import Considered, Peek
@@ -35,6 +36,8 @@ class FreshLookups:
         self._catalog = catalog
         self._oracle = oracle
         self._recent = RecentRows()
+        self._where: dict[str, DataTs] = {}
+        """Where indexes were when they answered last.  Of a key that was changed since, rows are asked for at once."""
 
     async def peek(
         self, peek: Peek, cluster_id: str, deadline_s: float, waits: Callable[[str], None] = lambda _: None
@@ -52,45 +55,66 @@ class FreshLookups:
         if not isinstance(table, Table) or table.dropped:
             return await self._peeks.lookup(peek, cluster_id)
         try:
-            answer = await self._peeks.lookup(peek._replace(behind=True), cluster_id)
-            if answer is None:
-                return None
-            through = self._oracle.state.last_ts if peek.as_of is None else peek.as_of
-            return answer if answer.as_of >= through else await self._over(answer, peek, table, through, cluster_id)
+            return await self._fresh(peek._replace(behind=True), table, cluster_id)
         except TidemarkError:
             return None  # it may be that of a row which is another one by now: asked by itself, it says so again
 
-    async def _over(
-        self, answer: PeekAnswer, peek: Peek, table: Table, through: DataTs, cluster_id: str
-    ) -> PeekAnswer | None:
-        """``answer``, which is of an earlier time, as of ``through``."""
-        state = self._oracle.state
-        if through <= state.last_ts and (state.last_change(table.id) or 0) <= answer.as_of:
-            return AsOf(answer, through)
+    async def _fresh(self, peek: Peek, table: Table, cluster_id: str) -> PeekAnswer | None:
+        index_id = peek.lookup.index_id
+        before = self._where.get(index_id)
+        if before is None or not self._changes(peek, table, before, self._through(peek)):
+            answer = await self._peeks.lookup(peek, cluster_id)
+            if answer is None:
+                return None
+            self._note(index_id, DataTs(answer.as_of))
+            through = self._through(peek)
+            if answer.as_of >= through:
+                return answer
+            changes = self._changes(peek, table, DataTs(answer.as_of), through)
+            if changes is None:
+                return None
+            if not changes:
+                return AsOf(answer, through)
+        return await self._laid(peek, table, cluster_id)
+
+    async def _laid(self, peek: Peek, table: Table, cluster_id: str) -> PeekAnswer | None:
+        """The answer made here, of the rows of the key as wholes."""
         index = self._catalog.image.item(peek.lookup.index_id)
         if not isinstance(index, Index):
             return None
         keyed = Keyed(table, index, peek.lookup.key)
-        changes = self._recent.changes(state, keyed, DataTs(answer.as_of), through)
-        if changes is None:
-            return None
-        if not changes:
-            return AsOf(answer, through)
-        whole = peek._replace(lookup=peek.lookup._replace(residual=keyed.whole), behind=True)
+        whole = peek._replace(lookup=peek.lookup._replace(residual=keyed.whole))
         answer = await self._peeks.lookup(whole, cluster_id)
         if answer is None:
             return None
         rows = [row async for batch in answer.batches() for row in keyed.rows_of(batch)]
-        as_of = DataTs(answer.as_of)
         if len(rows) > ROWS_MAX:
             return None
-        if as_of >= through:
-            changes, through = [], as_of
-        else:
-            changes = self._recent.changes(state, keyed, as_of, through)
-            if changes is None:
-                return None
-        return Here(answered(peek.lookup.residual, keyed, laid_over(rows, changes)), through)
+        as_of, through = DataTs(answer.as_of), self._through(peek)
+        self._note(index.id, as_of)
+        changes = self._changes(peek, table, as_of, through)
+        if changes is None:
+            return None
+        return Here(answered(peek.lookup.residual, keyed, laid_over(rows, changes)), max(as_of, through))
+
+    def _through(self, peek: Peek) -> DataTs:
+        """What is answered as of, at least."""
+        return self._oracle.state.last_ts if peek.as_of is None else peek.as_of
+
+    def _changes(self, peek: Peek, table: Table, after: DataTs, through: DataTs) -> Sequence[tuple[Row, int]] | None:
+        """What was committed of the key in between; ``None`` where that is not known here."""
+        state = self._oracle.state
+        if after >= through or (through <= state.last_ts and (state.last_change(table.id) or 0) <= after):
+            return ()
+        index = self._catalog.image.item(peek.lookup.index_id)
+        if not isinstance(index, Index):
+            return None
+        return self._recent.changes(state, Keyed(table, index, peek.lookup.key), after, through)
+
+    def _note(self, index_id: str, where: DataTs) -> None:
+        if len(self._where) >= INDEXES_MAX:
+            self._where.clear()
+        self._where[index_id] = max(where, self._where.get(index_id, where))
 
 
 class AsOf:

@@ -71,6 +71,7 @@ async def opened(*setup: str, world: type[Late] = Late):
         peeks = found[0]
         peeks.stands = peeks.oracle.state.last_ts
         peeks.asked.clear()
+        peeks.looked = 0
         yield connection, peeks
 
 
@@ -79,6 +80,7 @@ async def test_changes_by_key_one_after_the_other_wait_for_no_index():
     async with opened(TABLE, "insert into t select g, g * 10, 'x' from generate_series(1, 9) g") as (c, peeks):
         for _ in range(5):
             assert (await c.execute("update t set n = n + 1 where k = 7")).rowcount == 1
+        assert peeks.looked == 5, "each asked once, for what it lays the others' rows over"
         await c.execute("update t set x = upper(x) || n::text, n = case when n > 5 then n * 2 end where k = 7")
         assert await rows(c, "select * from t where k = 7") == [(7, 150, "X75")]
         assert (await c.execute("update t set k = 17 where k = 7")).rowcount == 1
