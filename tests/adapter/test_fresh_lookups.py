@@ -131,7 +131,7 @@ async def client_beside(connection):
 async def test_what_is_not_in_the_log_is_waited_for():
     """A large commit, many of them, and an error of a row that is another one by now."""
     async with opened(TABLE, "insert into t values (1, 1, 'x')") as (c, peeks):
-        await c.execute("insert into t select g, g, repeat('y', 50) from generate_series(2, 5000) g")
+        await c.execute("insert into t select g, g, repeat('y', 100) from generate_series(2, 400) g")
         assert await rows(c, "select n from t where k = 2") == [(2,)] and len(peeks.asked) == 1
         peeks.stands = peeks.oracle.state.last_ts
         await c.execute("update t set n = 5 where k = 1")
