@@ -1,7 +1,7 @@
 """``tidemark test``: style, import contracts, then every test; the last lines are pytest's own.
 
-The whole of it runs in three lanes at once: tests with Spark and those with a broker wait most of their time, and the
-pure ones take what is left of the processors.
+The whole of it runs in four lanes at once: tests with Spark and those with a broker wait most of their time, and the
+pure ones, each of two lanes half of their files, take what is left of the processors.
 """
 
 from __future__ import annotations
@@ -33,7 +33,11 @@ PURE = "not long and not integration and not spark"
 BROKER = "not long and integration and not spark"
 SPARK = "not long and spark"
 LESS_URGENT = 10
-"""Added to the pure lane's niceness: nothing there looks at a clock.  With 5 it was over 6 minutes before others."""
+"""Added to the niceness of pure lanes: nothing there looks at a clock.  With 5 they were over long before others."""
+
+HALVES = "1/2", "2/2"
+"""Of the pure tests' files (``--share`` in ``tests/conftest.py``): what they do is all processor, so that one lane alone
+was left over on one core for a third of its time."""
 
 ENDS_S = 60
 """For a lane that is interrupted: a stack of the tests' own ends in 10 to 20 s on a busy machine."""
@@ -54,7 +58,10 @@ def run(arguments: argparse.Namespace) -> int:
     whole = not (arguments.unit or arguments.passed_on)
     # The pure tests need nothing of what comes before the others, which takes one core of two at most.
     with ExitStack() as lanes:
-        beside = {"pytest, pure": lanes.enter_context(_lane(PURE, target, LESS_URGENT))} if whole else {}
+        beside = {
+            f"pytest, pure, {half}": lanes.enter_context(_lane(PURE, target, half, LESS_URGENT))
+            for half in (HALVES if whole else ())
+        }
         for name, command in LINT.items():
             done = subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, text=True)
             results[name] = done.returncode == 0
@@ -109,11 +116,11 @@ def _end(lane: subprocess.Popen) -> None:
 
 
 @contextmanager
-def _lane(marks: str, target: TextIO | None, less_urgent: int = 0) -> Iterator[Callable[[], bool]]:
-    """The tests with ``marks``, beside whatever is done in the block; what is given waits for them and says whether
-    they passed.  What they said comes behind all else."""
+def _lane(marks: str, target: TextIO | None, share: str = "1/1", less_urgent: int = 0) -> Iterator[Callable[[], bool]]:
+    """The tests with ``marks``, of a ``share`` of the files, beside whatever is done in the block; what is given waits
+    for them and says whether they passed.  What they said comes behind all else."""
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
-        command = [*PYTEST, "-p", "no:cacheprovider", "-q", "-m", marks]
+        command = [*PYTEST, "-p", "no:cacheprovider", "-q", "--share", share, "-m", marks]
         lane = subprocess.Popen(
             command, cwd=ROOT, stdout=said, stderr=subprocess.STDOUT, preexec_fn=lambda: os.nice(less_urgent)
         )
