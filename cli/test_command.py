@@ -36,8 +36,8 @@ LESS_URGENT = 10
 """Added to the niceness of pure lanes: nothing there looks at a clock.  With 5 they were over long before others."""
 
 HALVES = "1/2", "2/2"
-"""Of the pure tests' files (``--share`` in ``tests/conftest.py``): what they do is all processor, so that one lane alone
-was left over on one core for a third of its time."""
+"""Of the pure tests' files (``--share`` in ``tests/conftest.py``): what they do is all processor, so that one lane was
+left over, on one core, for a third of its time."""
 
 ENDS_S = 60
 """For a lane that is interrupted: a stack of the tests' own ends in 10 to 20 s on a busy machine."""
