@@ -3,6 +3,10 @@
 What a statement read is what it changed: its commit says where it read and which tables, its own among them, and the
 log refuses it where one of those was written since (:mod:`oracle.conflicts`).  Outside of a transaction block it is
 then made anew from what there is now; in a block that is for whoever began the block.
+
+So a statement that changes the row of a key needs no barrier before it reads: the record that commits it is where it
+happens, and holds the read against all that came before.  Only what no commit follows is said behind a barrier: that
+there is no such row, or an error of it.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ from adapter.execute.commits import Commits
 from adapter.execute.constants import Constants
 from adapter.execute.draws import Draws
 from adapter.execute.images import Images
+from adapter.execute.key_reads import CANCELED
 from adapter.execute.lines import Lines, pause
 from adapter.execute.plans import Plans
 from adapter.execute.reads import Reads
@@ -55,6 +60,8 @@ class _Made:
     batches: list[pa.RecordBatch] | None
     restarts: tuple[tuple[str, int], ...] = ()
     """Sequences that begin anew once it is committed, and where."""
+    confirmed: bool = False
+    """Whether its commit holds all that it has read against what was written since."""
 
 
 class Changes:
@@ -100,7 +107,10 @@ class Changes:
                     await pause(done)
                 draws.again()
                 try:
-                    made = await self._made(session, prepared, statement, params, draws)
+                    made = None if done else await self._before_a_barrier(session, prepared, planned, params, draws)
+                    if made is None:
+                        draws.again()
+                        made = await self._made(session, prepared, statement, params, draws)
                     if made.entries:
                         await self._commits.commit(session, made.entries)
                     break
@@ -140,6 +150,37 @@ class Changes:
     ) -> _Made:
         """What the statement would do by what there is now (in a block: at its timestamp)."""
         state, planned = await self._planned(session, prepared, statement)
+        return await self._made_at(session, prepared, planned, state, params, draws)
+
+    async def _before_a_barrier(
+        self,
+        session: SessionState,
+        prepared: Prepared,
+        planned: Planned[ChangePlan],
+        params: Sequence[object | None],
+        draws: Draws,
+    ) -> _Made | None:
+        """What the statement would do by what this process knows, where its commit tells whether that is so."""
+        plan = planned.plan
+        if plan.restarts or not all(each.point is not None for each in plan.changes):
+            return None
+        try:
+            made = await self._made_at(session, prepared, planned, self._images.newest, params, draws)
+        except TidemarkError as error:
+            if error.sqlstate == CANCELED:
+                raise
+            return None  # it may be an error of what has passed
+        return made if made.confirmed else None
+
+    async def _made_at(
+        self,
+        session: SessionState,
+        prepared: Prepared,
+        planned: Planned[ChangePlan],
+        state: OracleState | None,
+        params: Sequence[object | None],
+        draws: Draws,
+    ) -> _Made:
         plan = planned.plan
         if plan.restarts and session.defers_writes:
             hint = "say it outside of the block, or TRUNCATE in it, and ALTER COLUMN … RESTART behind it"
@@ -147,10 +188,11 @@ class Changes:
         check_zone(prepared, names_of(session).zone, plan)
         check_result(prepared.columns, returned(plan) or ())
         entries: list[Rows] = []
-        count, batches = 0, None if plan.returning is None else []
+        count, batches, confirmed = 0, None if plan.returning is None else [], True
         for change in plan.changes:
             found, read_ts = await self._read(session, planned, change, params, state, prepared.tag_hint)
             count += found.num_rows
+            confirmed = confirmed and change.point is not None and found.num_rows > 0
             if found.num_rows:
                 removed, added = await self._rows(session, change, found, planned, params, read_ts, draws)
                 both = [removed] if added is None else [removed, added]
@@ -163,7 +205,7 @@ class Changes:
                     batches = await rows_returned(
                         self._constants, plan.returning, params, [*row, *found.columns[change.beside :]]
                     )
-        return _Made(entries, count, batches, plan.restarts)
+        return _Made(entries, count, batches, plan.restarts, confirmed)
 
     async def _planned(
         self, session: SessionState, prepared: Prepared, statement: Statement

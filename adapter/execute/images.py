@@ -44,6 +44,11 @@ class Images:
         return await self._bridge.wait(self._catalog.when_upper(upper, CATALOG_WAIT_S))
 
     @property
+    def newest(self) -> OracleState:
+        """The oracle's state as far as this process knows it."""
+        return self._oracle.state
+
+    @property
     def newest_ts(self) -> DataTs:
         """The newest data timestamp that this process knows; others may know newer ones."""
         return self._oracle.state.last_ts

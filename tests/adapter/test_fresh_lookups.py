@@ -13,6 +13,7 @@ import pytest
 from adapter.execute import recent_rows
 from adapter.execute.laid_over import Keyed
 from adapter.execute.recent_rows import RecentRows
+from adapter.state.session_state import SessionState
 from collection.binding import Move, Run
 from collection.columns import DIFF
 from collection.rows import decode
@@ -21,7 +22,7 @@ from journal.errors import InvalidUsage
 from journal.timestamps import DataTs
 from tests.adapter.blocks_by_key import SETUP, blocks, run_block
 from tests.adapter.test_copies import client, on_a_loop, rows
-from tests.adapter.test_uniques import Looking, run
+from tests.adapter.test_uniques import Indexed, Looking, run
 from tests.adapter.world import Answer, World
 from tests.seeds import seed_of_commit
 
@@ -223,3 +224,75 @@ def counted(changes):
     for row, diff in changes:
         found[row] = found.get(row, 0) + diff
     return {row: count for row, count in found.items() if count}
+
+
+class Standing(World):
+    answers = Late
+
+
+def knowing(adapter, state):
+    """``adapter`` as if it had heard of nothing behind ``state`` but for what a barrier tells it."""
+    return patch.object(type(adapter.executor.images), "newest", state)
+
+
+def records(world, since):
+    return len(list(world.oracle_topic.read(since)))
+
+
+def test_a_change_by_key_is_one_record_and_holds_what_it_read_against_what_came_before():
+    async def story(world):
+        async with world.adapter("a") as a, world.adapter("b") as b:
+            await a.sql(TABLE)
+            await a.sql("insert into t values (1, 0, 'x'), (2, 0, 'x')")
+            for change, left in (
+                ("update t set n = n + 1 where k = 1", [(1,)]),
+                ("update t set n = n + 1 where k = 1 returning n", [(2,)]),
+                ("delete from t where k = 1", []),
+            ):
+                since = world.oracle_topic.end
+                await a.sql(change)
+                assert records(world, since) == 1, change
+                assert await a.sql("select n from t where k = 1") == left
+            await b.sql("select 1")
+            old = b.oracle.state
+            await a.sql("insert into t values (3, 0, 'new')")
+            await a.sql("update t set n = 10 where k = 2")
+            with knowing(b, old):
+                assert await b.sql("update t set n = n + 1 where k = 3") == "UPDATE 1", "which it had not heard of"
+                assert await b.sql("update t set n = n + 1 where k = 2 returning n") == [(11,)]
+            old = b.oracle.state
+            await a.sql("update t set n = 0 where k = 2")
+            await a.sql("delete from t where k = 3")
+            with knowing(b, old):
+                assert await b.sql("update t set n = n + 1 where k = 3") == "UPDATE 0"
+                assert await b.sql("update t set n = n + 2147483640 where k = 2") == "UPDATE 1", "too large before"
+                assert await b.sql("delete from t where k = 3") == "DELETE 0"
+            old = b.oracle.state
+            await a.sql("alter table t add column y int default 4")
+            with knowing(b, old):
+                assert await b.sql("update t set y = y + 1 where k = 2 returning *") == [(2, 2147483640, "x", 5)]
+            since = world.oracle_topic.end
+            assert await a.sql("update t set n = 1 where k = 9") == "UPDATE 0"
+            assert records(world, since) == 1, "a barrier's"
+
+    run(story, Indexed(), Standing())
+
+
+def test_counts_of_adapters_that_know_little_of_each_other_lose_nothing():
+    async def story(world):
+        async with world.adapter("a") as a, world.adapter("b") as b:
+            await a.sql(TABLE)
+            await a.sql("insert into t values (1, 0, 'x')")
+            await b.sql("select 1")
+            old = b.oracle.state
+
+            async def count(adapter):
+                session = SessionState(id(adapter))
+                for _ in range(10):
+                    assert await adapter.sql("update t set n = n + 1 where k = 1", session=session) == "UPDATE 1"
+
+            with knowing(b, old):  # of either, which is as bad as it can be
+                await asyncio.gather(count(a), count(b), count(b))
+            assert await a.sql("select n from t where k = 1") == [(30,)]
+
+    run(story, Indexed(), Standing())
