@@ -21,7 +21,9 @@ SMALL = "SELECT without an index, strict, p50"
 """Of what is small: the cluster's process answers it by itself."""
 SPARK = "the same by Spark (gear = 'spark'), p50"
 UPDATED = "UPDATE by key, p50"
-"""The row is looked up by its PRIMARY KEY, behind a barrier, then one commit takes it back and puts the new one."""
+"""The row is looked up by its PRIMARY KEY, then one commit takes it back and puts the new one."""
+LITERALS = "UPDATE by key of literals, p50"
+"""Each is another text, and planned anew."""
 READ = "INSERT of one row that a view reads, p50"
 """The view ticks after each of them, on the same cores as the next."""
 
@@ -35,6 +37,9 @@ class Row(NamedTuple):
     trips: str = "a raw produce→consume"
     serializable: bool = False
     numbered: bool = False
+    """Whether each has a number of its own in its text."""
+    parameter: bool = False
+    """Whether it has a number of its own as its parameter."""
     samples: int = STATEMENTS
     gear: str = "auto"
 
@@ -51,7 +56,8 @@ def rows(schema: str) -> list[Row]:
         Row(SMALL, grouped, ""),
         Row(SPARK, grouped, "", samples=PEEKS_ON_SPARK, gear="spark"),
         Row("INSERT of one row, p50", f"INSERT INTO {schema}.alone VALUES ({{}}, 'x')", "≤ 3", numbered=True),
-        Row(UPDATED, f"UPDATE {schema}.keyed SET v = 'x{{}}' WHERE k = 7", "≤ 3", numbered=True),
+        Row(UPDATED, f"UPDATE {schema}.keyed SET v = %s WHERE k = 7", "≤ 3", parameter=True),
+        Row(LITERALS, f"UPDATE {schema}.keyed SET v = 'x{{}}' WHERE k = 7", "", numbered=True),
         Row(READ, f"INSERT INTO {schema}.t VALUES ({{}}, 'x')", "≤ 3", numbered=True),
     ]
 
@@ -92,9 +98,11 @@ def _figure(row: Row, cursor: psycopg.Cursor, raw: RawRoundTrip) -> Figure:
     numbers = iter(range(10**9))
 
     def once() -> float:
-        sql = row.sql.format(next(numbers)) if row.numbered else row.sql
+        number = next(numbers)
+        sql = row.sql.format(number) if row.numbered else row.sql
+        given = (f"x{number}",) if row.parameter else None
         begun = time.perf_counter()
-        cursor.execute(sql)
+        cursor.execute(sql, given)
         return time.perf_counter() - begun
 
     isolation = "serializable" if row.serializable else "strict serializable"

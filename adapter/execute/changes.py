@@ -5,8 +5,10 @@ log refuses it where one of those was written since (:mod:`oracle.conflicts`).  
 then made anew from what there is now; in a block that is for whoever began the block.
 
 So a statement that changes the row of a key needs no barrier before it reads: the record that commits it is where it
-happens, and holds the read against all that came before.  Only what no commit follows is said behind a barrier: that
-there is no such row, or an error of it.
+happens, and holds the read against all that came before.  What no commit follows is said behind a barrier: that there
+is no such row, or an error of it.  And so reads who stood in line: an adapter knows its own commits before others hear
+of them, and whoever came next in it would win again and again (the slowest of 16 sessions over two adapters had 0.19 of
+an equal share instead of 0.45).
 """
 
 from __future__ import annotations
@@ -101,13 +103,15 @@ class Changes:
         planned = await self._images.certain(
             session, lambda image: self._plans.plan_as(prepared, statement, image, session)
         )
-        async with self._lines.first_of(_line(each, params) for each in planned.plan.changes):
+        async with self._lines.first_of(_line(each, params) for each in planned.plan.changes) as waited:
             for done in range(TRIES_MAX):
                 if done:
                     await pause(done)
                 draws.again()
                 try:
-                    made = None if done else await self._before_a_barrier(session, prepared, planned, params, draws)
+                    made = None
+                    if not done and not waited:
+                        made = await self._before_a_barrier(session, prepared, planned, params, draws)
                     if made is None:
                         draws.again()
                         made = await self._made(session, prepared, statement, params, draws)

@@ -21,13 +21,15 @@ class Lines:
         self._lines: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     @asynccontextmanager
-    async def first_of(self, tables: Iterable[str]) -> AsyncIterator[None]:
-        """Within it nobody else is at the head of the line of any of ``tables``."""
+    async def first_of(self, tables: Iterable[str]) -> AsyncIterator[bool]:
+        """Within it nobody else is at the head of the line of any of ``tables``; gives whether it had to wait."""
+        waited = False
         async with AsyncExitStack() as stack:
             for each in sorted(set(tables)):  # all by one order, so nobody waits in a circle
                 lock = self._lines.get(each) or self._lines.setdefault(each, asyncio.Lock())
+                waited = waited or lock.locked()
                 await stack.enter_async_context(lock)
-            yield
+            yield waited
 
 
 PAUSE_S_MAX = 0.1

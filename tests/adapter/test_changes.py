@@ -271,3 +271,21 @@ def test_any_history_is_that_of_a_bag_of_rows(seed):
                 assert Counter(found) == Counter(rows), (seed, step, what)
 
     asyncio.run(asyncio.wait_for(story(), 120))
+
+
+def test_who_had_to_wait_for_its_turn_is_told_so():
+    async def story():
+        mine = lines.Lines()
+        async with mine.first_of(["a", "b"]) as waited:
+            assert not waited
+
+            async def beside(*names):
+                async with mine.first_of(names) as waited:
+                    return waited
+
+            assert not await beside("c")
+            behind = asyncio.ensure_future(beside("c", "b"))
+            await asyncio.sleep(0)
+        assert await behind
+
+    asyncio.run(asyncio.wait_for(story(), 10))
