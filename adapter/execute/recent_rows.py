@@ -1,7 +1,7 @@
 """Rows of small commits that the oracle's log carries, by key: what an index will have once it has come so far.  Pure.
 
 Promises: :meth:`RecentRows.changes` are exactly the changes that a reader of the table as of ``through`` sees and one
-as of ``after`` does not, of one key; ``None`` where not all of them are in the log itself, or they are too many.
+as of ``after`` does not, of one key; ``None`` where not all of them are in the log itself, or they are too much.
 Each batch is decoded once for an index, in some 30 µs, while the index is behind it.
 """
 
@@ -18,14 +18,18 @@ from journal.timestamps import DataTs
 from oracle.errors import SnapshotTooOld
 from oracle.state import OracleState
 
-ROWS_MAX = 10_000
-"""Kept of one index.  Of 500 commits a second of two rows each an index would be ten seconds behind with them."""
+BYTES_MAX = 1 << 20
+"""Kept of one index, as the log carries them: some 10,000 small rows, which take eight times as much as tuples.  Of 500
+commits a second of two rows each an index would be ten seconds behind with them."""
+
+ALL_BYTES_MAX = 8 << 20
+"""Kept of all indexes, those that were asked for last: some 64 MB."""
 
 DECODED_BYTES_MAX = 128 << 10
 """At once, on the event loop: some 2,000 small rows, 10 ms.  An index that is further behind is waited for."""
 
 INDEXES_MAX = 256
-"""Of which rows are kept, those that were asked for last."""
+"""Of which rows are kept, likewise."""
 
 
 class _Change(NamedTuple):
@@ -41,7 +45,8 @@ class _Kept:
     columns: tuple[Column, ...]
     after: DataTs
     through: DataTs
-    rows: int = 0
+    size: int = 0
+    """Bytes of its rows, as the log carries them."""
     by_key: dict[Row, list[_Change]] = field(default_factory=dict)
 
 
@@ -62,12 +67,13 @@ class RecentRows:
             kept = _Kept(keyed.table.columns, after, after)
         if not self._brought(state, keyed, kept, through):
             return None
-        if kept.rows > ROWS_MAX:
+        if kept.size > BYTES_MAX:
             kept = _Kept(keyed.table.columns, after, after)
-            if not self._brought(state, keyed, kept, through) or kept.rows > ROWS_MAX:
+            if not self._brought(state, keyed, kept, through):
                 return None
-        while len(self._kept) >= INDEXES_MAX:
-            del self._kept[next(iter(self._kept))]
+        size = kept.size + sum(each.size for each in self._kept.values())
+        while self._kept and (len(self._kept) >= INDEXES_MAX or size > ALL_BYTES_MAX):
+            size -= self._kept.pop(next(iter(self._kept))).size
         self._kept[name] = kept
         if None in keyed.key:  # which no row equals
             return []
@@ -83,7 +89,8 @@ class RecentRows:
             runs = state.bindings(keyed.table.id).between(kept.through + 1, through + 1)
         except SnapshotTooOld:
             return False
-        if any(not each.value for each in runs) or sum(len(each.value) for each in runs) > DECODED_BYTES_MAX:
+        size = sum(len(each.value) for each in runs)
+        if any(not each.value for each in runs) or size > DECODED_BYTES_MAX:
             return False
         if runs:
             values, attempts = [each.value for each in runs], [each.run.attempt for each in runs]
@@ -92,6 +99,6 @@ class RecentRows:
             columns = {c.stored_as: table.column(at) for at, c in enumerate(keyed.table.columns)}
             for ts, (key, row), diff in zip(stamps, keyed.rows(columns), table.column(DIFF).to_pylist(), strict=True):
                 kept.by_key.setdefault(key, []).append(_Change(ts, row, diff))
-            kept.rows += len(stamps)
+            kept.size += size
         kept.through = through
         return True

@@ -140,14 +140,13 @@ async def test_what_is_not_in_the_log_is_waited_for():
         peeks.wrong = True
         assert await rows(c, "select n from t where k = 1") == [(5,)] and len(peeks.asked) == 2
         peeks.wrong = False
-        for bound, value in (("ROWS_MAX", 3), ("DECODED_BYTES_MAX", 10)):
-            with patch.object(recent_rows, bound, value):
-                peeks.asked.clear()
-                for _ in range(3):
-                    await c.execute("update t set n = n + 1 where k = 1")
-                assert peeks.asked, bound
+        with patch.object(recent_rows, "DECODED_BYTES_MAX", 10):
+            peeks.asked.clear()
+            for _ in range(3):
+                await c.execute("update t set n = n + 1 where k = 1")
+            assert peeks.asked
         peeks.asked.clear()
-        assert await rows(c, "select n from t where k = 1") == [(11,)] and peeks.asked == []
+        assert await rows(c, "select n from t where k = 1") == [(8,)] and peeks.asked == []
 
 
 @on_a_loop
@@ -215,6 +214,35 @@ def test_changes_are_those_between_two_times():
             state = a.oracle.state
             assert RecentRows().changes(state, keyed, first, state.last_ts) is None
             assert recent.changes(state, keyed, first, state.last_ts) is not None, "which it had read before"
+
+    run(story, World())
+
+
+@pytest.mark.parametrize(("bound", "most"), [("BYTES_MAX", 2_000), ("ALL_BYTES_MAX", 3_000), ("INDEXES_MAX", 2)])
+def test_what_is_kept_is_bounded_and_the_answers_are_the_same(bound, most):
+    async def story(world):
+        async with world.adapter("a") as a:
+            for name in "tuv":
+                await a.sql(f"create table {name} (k int primary key, x text)")
+            first, recent, whole = a.oracle.state.last_ts, RecentRows(), RecentRows()
+            image = a.catalog.image
+            tables = [each for each in image.objects() if each.name in "tuv"]
+            indexes = {each.relation_id: each for each in image.objects() if hasattr(each, "relation_id")}
+            before = {each.id: first for each in tables}
+            for n in range(40):
+                await a.sql(f"insert into {'tuv'[n % 3]} values ({n}, repeat('x', 200))")
+                state = a.oracle.state
+                with patch.object(recent_rows, bound, most):
+                    for each in tables:
+                        keyed, after = Keyed(each, indexes[each.id], (n,)), before[each.id]
+                        found = recent.changes(state, keyed, after, state.last_ts)
+                        assert found == whole.changes(state, keyed, first, state.last_ts)
+                        if n % 5 == 0:
+                            before[each.id] = state.last_ts
+                kept = [each.size for each in recent._kept.values()]
+                assert bound != "BYTES_MAX" or max(kept) <= most + 1_500, "and what came since the last look"
+                assert bound != "ALL_BYTES_MAX" or sum(kept[:-1]) <= most
+                assert bound != "INDEXES_MAX" or len(kept) <= most
 
     run(story, World())
 

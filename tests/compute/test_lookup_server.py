@@ -11,7 +11,15 @@ import pytest
 
 from controllers.compute import lookup_server
 from controllers.compute.lookup_server import LookupServer
-from controllers.peeks.lookup_codec import Asked, Found, decode_answers, encode_lookups, framed, read_frame
+from controllers.peeks.lookup_codec import (
+    Asked,
+    Found,
+    decode_answers,
+    decode_lookups,
+    encode_lookups,
+    framed,
+    read_frame,
+)
 from controllers.peeks.peek import Question
 from controllers.peeks.peek_codec import TICKET_BYTES_MAX
 from journal.errors import InvalidUsage, TidemarkError
@@ -58,6 +66,13 @@ def server() -> Iterator[LookupServer]:
     made = LookupServer("127.0.0.1", 0, Desk())
     yield made
     made.close()
+
+
+def test_who_may_be_answered_behind_says_so_and_others_say_what_they_always_said() -> None:
+    plain = Question(("u1",), CatalogTs(3), DataTs(5), True, "u2", "u1", "{}")
+    asked = [Asked(plain, [(1,)]), Asked(plain._replace(behind=True), [(2,), ("x",)])]
+    assert decode_lookups(encode_lookups(asked)) == asked
+    assert [len(each) for each in json.loads(encode_lookups(asked))] == [8, 9]
 
 
 def test_each_question_has_its_own_answer(server: LookupServer) -> None:
