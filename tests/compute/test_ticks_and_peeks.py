@@ -304,7 +304,7 @@ def desk(bench):
     indexes.reconcile()
     core = Core("default", AtWork(MemoryTransport(), "a life"))
     found = PeekDesk(Handling(core), bench.spark, inventory, indexes, lambda: found.gear)
-    found.gear = AUTO
+    found.gear, found._process = AUTO, Process(60.0)  # on a busy machine half a second is no reason to ask Spark
     found.inventory, found.indexes = inventory, indexes
 
     def change(*rows):
@@ -357,7 +357,7 @@ def test_answers_from_spark_and_from_the_index_and_at_their_time(spark, desk):
 @pytest.mark.parametrize("gear", [AUTO, SPARK])
 def test_what_a_reader_brings_is_read_with_the_rest_and_by_nobody_else(desk, gear):
     """Of equal rows one is taken back, one row is there only in what is brought, and one goes that was brought."""
-    desk.gear, desk._process = gear, Process(60.0)
+    desk.gear = gear
     desk.change((1, "a"))
     columns = desk.inventory.table.columns
     rows = [(1, "a", -1), (3, "c", 1), (3, "d", 1), (3, "d", -1)]
@@ -396,7 +396,7 @@ ODD = {
 
 @pytest.mark.parametrize("gear", [AUTO, SPARK])
 def test_relations_of_a_statement_are_read_beside_others_as_they_were_given(desk, gear):
-    desk.gear, desk._process = gear, Process(60.0)
+    desk.gear = gear
     types = [parse_type(text) for text in ODD]
     arrays = [pa.array(values, arrow_type(kind)) for values, kind in zip(ODD.values(), types, strict=True)]
     table = pa.Table.from_arrays(arrays, names=[f"c`.\"{at}" if at else "c0" for at in range(len(types))])
