@@ -1,7 +1,7 @@
 """``tidemark test``: style, import contracts, then every test; the last lines are pytest's own.
 
-The whole of it runs in four lanes at once: tests with Spark and those with a broker wait most of their time, and the
-pure ones, each of two lanes half of their files, take what is left of the processors.
+The whole of it runs in two lanes: tests with a broker or Spark wait most of their time, and the pure ones take what is
+left of the processor.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TextIO
 
 from cli.output import FAILED, OK, console, print_json
@@ -29,18 +29,9 @@ LINT = {
 }
 
 PYTEST = [sys.executable, "-m", "pytest"]
-PURE = "not long and not integration and not spark"
-BROKER = "not long and integration and not spark"
-SPARK = "not long and spark"
+PURE, REAL = "not long and not integration and not spark", "not long and (integration or spark)"
 LESS_URGENT = 10
-"""Added to the niceness of pure lanes: nothing there looks at a clock.  With 5 they were over long before others."""
-
-HALVES = "1/2", "2/2"
-"""Of the pure tests' files (``--share`` in ``tests/conftest.py``): what they do is all processor, so that one lane was
-left over, on one core, for a third of its time."""
-
-ENDS_S = 60
-"""For a lane that is interrupted: a stack of the tests' own ends in 10 to 20 s on a busy machine."""
+"""Added to the pure lane's niceness: nothing there looks at a clock.  With 5 it was over 6 minutes before the other."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -57,11 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     results = {}
     whole = not (arguments.unit or arguments.passed_on)
     # The pure tests need nothing of what comes before the others, which takes one core of two at most.
-    with ExitStack() as lanes:
-        beside = {
-            f"pytest, pure, {half}": lanes.enter_context(_lane(PURE, target, half, LESS_URGENT))
-            for half in (HALVES if whole else ())
-        }
+    with _pure_lane(target) if whole else nullcontext() as pure_passed:
         for name, command in LINT.items():
             done = subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, text=True)
             results[name] = done.returncode == 0
@@ -71,13 +58,12 @@ def run(arguments: argparse.Namespace) -> int:
         if not arguments.unit:
             # Spark is started some thirty times: what this costs is saved twice over.
             ensure_archives(ensure_jars(JARS, out.print), out.print)
-        if whole:
-            beside["pytest, with a broker"] = lanes.enter_context(_lane(BROKER, target))
-            results["pytest, with Spark"] = _passes([*PYTEST, "-m", SPARK], target)
-            results |= {name: passed() for name, passed in beside.items()}
-        else:
+        if pure_passed is None:
             chosen = ["-m", PURE] if arguments.unit else []
             results["pytest"] = _passes([*PYTEST, *chosen, *arguments.passed_on], target)
+        else:
+            results["pytest, with a broker or Spark"] = _passes([*PYTEST, "-m", REAL], target)
+            results["pytest, pure"] = pure_passed()
     failed = [name for name, passed in results.items() if not passed]
     for name in failed:
         out.print(f"FAILED {name}")
@@ -104,31 +90,21 @@ def last_words(said: Iterable[str], ended: int) -> list[str]:
     return found
 
 
-def _end(lane: subprocess.Popen) -> None:
-    """It ends what its tests started, as at a terminal, before it is killed."""
-    if lane.poll() is None:
-        lane.send_signal(signal.SIGINT)
-        try:
-            lane.wait(ENDS_S)
-        except subprocess.TimeoutExpired:
-            lane.kill()
-            lane.wait()
-
-
 @contextmanager
-def _lane(marks: str, target: TextIO | None, share: str = "1/1", less_urgent: int = 0) -> Iterator[Callable[[], bool]]:
-    """The tests with ``marks``, of a ``share`` of the files, beside whatever is done in the block; what is given waits
-    for them and says whether they passed.  What they said comes behind all else."""
+def _pure_lane(target: TextIO | None) -> Iterator[Callable[[], bool]]:
+    """The pure tests, beside whatever is done in the block; what is given waits for them and says whether they passed.
+    What they said comes behind all else."""
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
-        command = [*PYTEST, "-p", "no:cacheprovider", "-q", "--share", share, "-m", marks]
-        lane = subprocess.Popen(
-            command, cwd=ROOT, stdout=said, stderr=subprocess.STDOUT, preexec_fn=lambda: os.nice(less_urgent)
+        command = [*PYTEST, "-p", "no:cacheprovider", "-q", "-m", PURE]
+        pure = subprocess.Popen(
+            command, cwd=ROOT, stdout=said, stderr=subprocess.STDOUT, preexec_fn=lambda: os.nice(LESS_URGENT)
         )
         try:
-            yield lambda: lane.wait() == 0
+            yield lambda: pure.wait() == 0
         finally:
-            _end(lane)
+            pure.kill()
+            pure.wait()
             said.seek(0)
             shutil.copyfileobj(said, target or sys.stdout)
             said.seek(0)
-            print(*last_words(said, lane.returncode), sep="", end="", file=target or sys.stdout, flush=True)
+            print(*last_words(said, pure.returncode), sep="", end="", file=target or sys.stdout, flush=True)

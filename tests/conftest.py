@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -17,24 +17,6 @@ from embedded.jars import ensure_jars
 from embedded.ports import free_ports
 
 ROOT = Path(__file__).resolve().parent.parent
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--share", default="1/1", metavar="K/N", help="of the files every N-th, from the K-th on")
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Last, so that what other options leave out is not dealt out."""
-    kept = shared(config.getoption("--share"), [item.path for item in items])
-    config.hook.pytest_deselected(items=[item for item in items if item.path not in kept])
-    items[:] = [item for item in items if item.path in kept]
-
-
-def shared(share: str, files: Iterable[Path]) -> set[Path]:
-    """Those of ``files`` that are in ``share``, "K/N": each is in one of N, whatever order they come in."""
-    number, of = map(int, share.split("/"))
-    return set(sorted(set(files))[number - 1 :: of])
 
 
 class RunningBroker:
