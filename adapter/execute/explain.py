@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from catalog_log.objects import Index, Item, MaterializedView, Queried, Relation, Table, View, ever, key_names
+from adapter.execute.key_reads import listed_keys
+from catalog_log.objects import Item, MaterializedView, Queried, Relation, View, ever, key_names
 from catalog_log.settings import GEAR, cluster_setting
 from collection.columns import sql_type
 from controllers.compute.operators.built import Kept
@@ -18,7 +19,7 @@ from controllers.compute.peek_query import query_of
 from controllers.peeks.peek import Considered, Peek
 from journal.errors import InvalidUsage
 from lower.lookup.asked import Lookup
-from lower.lookup.lists import listed
+from lower.lookup.lists import Key
 from oracle.state import OracleState
 from plan.text import lines as plan_lines
 from sql.binding.bind import Bound, inputs_of
@@ -188,7 +189,8 @@ def _select(plan: SelectPlan, image: ImageLike, gear: str, planned: Sequence[str
     if found is not None:
         index = image.item(found.index_id)
         on = image.item(found.relation_id)
-        lines.append(_looked_up(found, index, on, () if plan.lookup is None else _indexes(image, index, on)))
+        listed = None if plan.lookup is None or index is None else listed_keys(image, found, index.cluster_id)
+        lines.append(_looked_up(found, index, on, listed))
         made = ["evaluated by the adapter"] if plan.lookup is None else _residual(found.residual, on)
         lines += [f"  {line}" for line in made]
     else:
@@ -198,18 +200,12 @@ def _select(plan: SelectPlan, image: ImageLike, gear: str, planned: Sequence[str
     return lines + [f"  {line}" for line in plan.shown.splitlines()]
 
 
-def _indexes(image: ImageLike, index: Item | None, on: Item | None) -> list[Index]:
-    """Those by which a list of keys may be asked for: of a table that has all the columns it ever had, as ``index``."""
-    if index is None or not isinstance(on, Table) or on.dropped:
-        return []
-    found = [each for each in image.dependents(on.id) if isinstance(each, Index)]
-    return [each for each in found if each.cluster_id == index.cluster_id]
-
-
-def _looked_up(found: Lookup, index: Item | None, on: Item | None, indexes: Sequence[Index]) -> str:
+def _looked_up(
+    found: Lookup, index: Item | None, on: Item | None, listed: tuple[Item, Item, Sequence[Key]] | None
+) -> str:
     length, several = len(found.key), ""
-    if indexes and (lists := listed(found, on, indexes)) is not None and lists[1]:
-        index, keys = lists
+    if listed is not None and listed[2]:
+        on, index, keys = listed
         length, several = len(keys[0]), f", one of {len(keys)} keys"
     columns = ", ".join(key_names(index, on)[:length]) if index else ""
     by = f" by {columns}{several}" if columns else ", whole relation"

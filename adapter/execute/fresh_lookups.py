@@ -51,38 +51,41 @@ class FreshLookups:
         self._peeks.close()
 
     async def lookup(self, peek: Peek, cluster_id: str) -> PeekAnswer | None:
-        table = self._catalog.image.item(peek.lookup.relation_id)
-        if not isinstance(table, Table) or table.dropped:
+        keyed = self._keyed(peek)
+        if keyed is None:
             return await self._peeks.lookup(peek, cluster_id)
         try:
-            return await self._fresh(peek._replace(behind=True), table, cluster_id)
+            return await self._fresh(peek._replace(behind=True), keyed, cluster_id)
         except TidemarkError:
             return None  # it may be that of a row which is another one by now: asked by itself, it says so again
 
-    async def _fresh(self, peek: Peek, table: Table, cluster_id: str) -> PeekAnswer | None:
-        index_id = peek.lookup.index_id
-        before = self._where.get(index_id)
-        if before is None or not self._changes(peek, table, before, self._through(peek)):
+    def _keyed(self, peek: Peek) -> Keyed | None:
+        """What is looked up, where that is in a table that has all the columns it ever had."""
+        image, lookup = self._catalog.image, peek.lookup
+        table, index = image.item(lookup.relation_id), image.item(lookup.index_id)
+        if not isinstance(table, Table) or table.dropped or not isinstance(index, Index):
+            return None
+        return Keyed(table, index, lookup.key)
+
+    async def _fresh(self, peek: Peek, keyed: Keyed, cluster_id: str) -> PeekAnswer | None:
+        before = self._where.get(keyed.index.id)
+        if before is None or not self._changes(keyed, before, self._through(peek)):
             answer = await self._peeks.lookup(peek, cluster_id)
             if answer is None:
                 return None
-            self._note(index_id, DataTs(answer.as_of))
+            self._note(keyed.index.id, DataTs(answer.as_of))
             through = self._through(peek)
             if answer.as_of >= through:
                 return answer
-            changes = self._changes(peek, table, DataTs(answer.as_of), through)
+            changes = self._changes(keyed, DataTs(answer.as_of), through)
             if changes is None:
                 return None
             if not changes:
                 return AsOf(answer, through)
-        return await self._laid(peek, table, cluster_id)
+        return await self._laid(peek, keyed, cluster_id)
 
-    async def _laid(self, peek: Peek, table: Table, cluster_id: str) -> PeekAnswer | None:
+    async def _laid(self, peek: Peek, keyed: Keyed, cluster_id: str) -> PeekAnswer | None:
         """The answer made here, of the rows of the key as wholes."""
-        index = self._catalog.image.item(peek.lookup.index_id)
-        if not isinstance(index, Index):
-            return None
-        keyed = Keyed(table, index, peek.lookup.key)
         whole = peek._replace(lookup=peek.lookup._replace(residual=keyed.whole))
         answer = await self._peeks.lookup(whole, cluster_id)
         if answer is None:
@@ -91,8 +94,8 @@ class FreshLookups:
         if len(rows) > ROWS_MAX:
             return None
         as_of, through = DataTs(answer.as_of), self._through(peek)
-        self._note(index.id, as_of)
-        changes = self._changes(peek, table, as_of, through)
+        self._note(keyed.index.id, as_of)
+        changes = self._changes(keyed, as_of, through)
         if changes is None:
             return None
         return Here(answered(peek.lookup.residual, keyed, laid_over(rows, changes)), max(as_of, through))
@@ -101,15 +104,12 @@ class FreshLookups:
         """What is answered as of, at least."""
         return self._oracle.state.last_ts if peek.as_of is None else peek.as_of
 
-    def _changes(self, peek: Peek, table: Table, after: DataTs, through: DataTs) -> Sequence[tuple[Row, int]] | None:
+    def _changes(self, keyed: Keyed, after: DataTs, through: DataTs) -> Sequence[tuple[Row, int]] | None:
         """What was committed of the key in between; ``None`` where that is not known here."""
         state = self._oracle.state
-        if after >= through or (through <= state.last_ts and (state.last_change(table.id) or 0) <= after):
+        if after >= through or (through <= state.last_ts and (state.last_change(keyed.table.id) or 0) <= after):
             return ()
-        index = self._catalog.image.item(peek.lookup.index_id)
-        if not isinstance(index, Index):
-            return None
-        return self._recent.changes(state, Keyed(table, index, peek.lookup.key), after, through)
+        return self._recent.changes(state, keyed, after, through)
 
     def _note(self, index_id: str, where: DataTs) -> None:
         if len(self._where) >= INDEXES_MAX:

@@ -51,7 +51,7 @@ class Images:
     @property
     def newest_ts(self) -> DataTs:
         """The newest data timestamp that this process knows; others may know newer ones."""
-        return self._oracle.state.last_ts
+        return self.newest.last_ts
 
     async def barrier(self) -> tuple[OracleState, Image]:
         """The oracle's state at a barrier and the image in force there.

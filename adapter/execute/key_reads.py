@@ -32,10 +32,12 @@ from collection.columns import sql_type
 from controllers.peeks.peek import Lookup, Peek
 from journal.errors import InvalidUsage, TidemarkError
 from journal.timestamps import DataTs
+from lower.lookup.asked import Lookup as Asked
 from lower.lookup.asked import key_value
-from lower.lookup.lists import listed
+from lower.lookup.lists import Key, listed
 from sql.objects.identifiers import quoted
-from sql.objects.names import name_parts
+from sql.objects.names import ImageLike, name_parts
+from sql.objects.uniques import indexes_of
 from sql.statements.plans import SelectPlan
 from sql.statements.select import plan_select
 from sql.syntax.parse import parse
@@ -194,19 +196,24 @@ def _keyed(
     return keyed if keyed.takes(written) else None
 
 
+def listed_keys(image: ImageLike, lookup: Asked, cluster_id: str) -> tuple[Table, Index, list[Key]] | None:
+    """The keys that ``lookup`` lists, where they are asked for one by one: of a table that has all the columns it ever
+    had, in an index of that cluster."""
+    table = image.item(lookup.relation_id)
+    if not isinstance(table, Table) or table.dropped:
+        return None
+    found = listed(lookup, table, indexes_of(table.id, cluster_id, image))
+    return None if found is None else (table, *found)
+
+
 def _listed(
     image: Image, plan: SelectPlan, params: Sequence[object | None], cluster_id: str, written: Sequence[Rows]
 ) -> list[Keyed] | None:
     """The keys, each once, whose rows ``plan`` sees, where it lists them."""
-    lookup = plan.lookup
-    table = None if lookup is None else image.item(lookup.relation_id)
-    if not isinstance(table, Table) or table.dropped:
-        return None
-    indexes = [each for each in image.dependents(table.id) if isinstance(each, Index) and each.cluster_id == cluster_id]
-    found = listed(lookup, table, indexes)
+    found = None if plan.lookup is None else listed_keys(image, plan.lookup, cluster_id)
     if found is None:
         return None
-    index, keys = found
+    table, index, keys = found
     values, _ = plan.values(params)
     known = [Keyed(table, index, tuple([key_value(part, values) for part in key])) for key in keys]
     distinct = list({each.key: each for each in known if None not in each.key}.values())

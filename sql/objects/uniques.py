@@ -54,6 +54,12 @@ class Unique:
         return self.index.key
 
 
+def indexes_of(relation_id: str, cluster_id: str, image: ImageLike) -> list[Index]:
+    """Those of a relation that a cluster keeps, of constraints or not."""
+    found = (each for each in image.dependents(relation_id) if isinstance(each, Index))
+    return [each for each in found if each.cluster_id == cluster_id]
+
+
 def uniques_of(table: Table, image: ImageLike) -> tuple[Unique, ...]:
     """Those of ``table``: in the order in which Postgres looks at them, which is that in which they were made."""
     found = [each for each in image.dependents(table.id) if isinstance(each, Index) and each.constraint is not None]

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from catalog_log.objects import Index, Relation, Table, View
+from catalog_log.objects import Relation, Table, View
 from journal.errors import InvalidUsage
 from journal.timestamps import CatalogTs
 from lower.duckdb.decided import Undecided, decided
@@ -20,7 +20,7 @@ from sql.binding.recursion import only_of_constants
 from sql.objects.called import Objects
 from sql.objects.given import is_given
 from sql.objects.names import ImageLike, Names
-from sql.objects.uniques import uniques_of
+from sql.objects.uniques import indexes_of, uniques_of
 from sql.statements.keys_seen import Seen, keys_seen
 from sql.statements.plans import SelectPlan
 from sql.statements.put_back import NotAlike
@@ -238,8 +238,7 @@ def _lookup_of(plan: r.Relation, bound: Bound, image: ImageLike, names: Names) -
     cluster, item = image.cluster_by_name(names.cluster), image.item(read_by(plan) or "")
     if cluster is None or not isinstance(item, Relation) or isinstance(item, View):
         return None
-    indexes = [each for each in image.dependents(item.id) if isinstance(each, Index)]
-    return lookup(plan, item, [each for each in indexes if each.cluster_id == cluster.id], bound.params)
+    return lookup(plan, item, indexes_of(item.id, cluster.id, image), bound.params)
 
 
 def _one_row_of(query: r.Query, bound: Bound, image: ImageLike, names: Names) -> Lookup | None:
