@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from typing import NamedTuple
 
 from immutables import Map
 from pyspark.sql import SparkSession
@@ -32,6 +33,15 @@ _NONE: Map = Map()
 def layout(item: Item) -> tuple[tuple[int, str], ...]:
     """What a relation's rows are made of, whatever the columns are called."""
     return tuple((column.id, column.type) for column in item.stored) if isinstance(item, objects.Relation) else ()
+
+
+class Reads(NamedTuple):
+    """A view as of one closed catalog timestamp: its relation and those that it reads have the columns of then."""
+
+    catalog: ControllerState
+    item: MaterializedView
+    relation: Relation
+    inputs: Mapping[str, Relation]
 
 
 class Inventory:
@@ -75,8 +85,8 @@ class Inventory:
                 case Dropped(_, item):
                     self._list(item, False)
                     dropped.append(item)
-        self._catalog = state
-        with self._lock:
+        with self._lock:  # at once: relations are those of the catalog that there is
+            self._catalog = state
             for object_id in altered:
                 if (relation := self._relations.pop(object_id, None)) is not None:
                     self._outgrown.append(relation)
@@ -123,13 +133,25 @@ class Inventory:
 
     def relation(self, object_id: str) -> Relation:
         """The relation of a collection, whatever it holds so far."""
-        with self._lock:  # also while the item is looked up: it may be getting columns
-            item = self.item(object_id)
-            found = self._relations.get(object_id)
-            if found is None:
-                found = Relation(self._spark, object_id, item.stored, self._scratch, self._uri)
-                self._relations[object_id] = found
-            return found
+        with self._lock:
+            return self._relation(object_id)
+
+    def _relation(self, object_id: str) -> Relation:
+        """The lock is held, also while the item is looked up: it may be getting columns."""
+        item = self.item(object_id)
+        found = self._relations.get(object_id)
+        if found is None:
+            found = Relation(self._spark, object_id, item.stored, self._scratch, self._uri)
+            self._relations[object_id] = found
+        return found
+
+    def reads(self, view_id: str) -> Reads:
+        """What somebody needs who plans the view: whatever comes meanwhile, a plan by that catalog fits these
+        relations.  Raises as :meth:`item`."""
+        with self._lock:
+            item = self.item(view_id)
+            inputs = {each: self._relation(each) for each in item.inputs}
+            return Reads(self._catalog, item, self._relation(view_id), inputs)
 
     def relation_through(self, object_id: str, through: DataTs) -> Relation:
         """The relation with everything through ``through``, at which it must be complete.

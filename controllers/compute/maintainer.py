@@ -64,7 +64,7 @@ class Maintainer:
         """Maintain ``view`` from the next tick on."""
         self.views[view.id] = view
 
-    def make(self, relation: Relation, lowered: Lowered, inputs: dict[str, Relation]) -> View:
+    def make(self, relation: Relation, lowered: Lowered, inputs: Mapping[str, Relation]) -> View:
         """A view that nobody maintains yet.  ``relation`` is its output, with what it holds already; ``lowered`` its
         query as each engine is told it."""
         view = View(relation, lowered, inputs, self.spark, self._process, self._gear)

@@ -91,7 +91,7 @@ class Ticking:
         self._phases: deque[tuple[float, ...]] = deque(maxlen=RECENT_TICKS)
         self._strategies: dict[str, tuple[str, str]] = {}
         """Of views that are not in memory, by what Spark is told of them."""
-        self._plans = ViewPlans(lambda object_id: inventory.catalog.objects.get(object_id), at_work)
+        self._plans = ViewPlans(at_work)
 
     @property
     def at(self) -> tuple[str, ...]:
@@ -260,7 +260,7 @@ class Ticking:
     def _strategy_name(self, item: MaterializedView) -> str:
         """For a view that is not in memory: what its query says."""
         try:
-            query = self._plans.query(item)
+            query = self._plans.query(item, self._inventory.catalog.objects)
             known = self._strategies.get(item.id)
             if known is None or known[0] != query.spark_sql:
                 types = [carried(sql_type(column.type)) for column in item.stored]
@@ -287,7 +287,7 @@ class Ticking:
                 self._maintainer.errors[view_id] = refused
                 continue
             try:
-                view, goes_on = self._in_memory(self._inventory.item(view_id), progress, self._maintainer.errors)
+                view, goes_on = self._in_memory(view_id, progress, self._maintainer.errors)
             except Exception as error:
                 self._maintainer.errors[view_id] = of_object(self._maintainer.spark, error)
                 log.warning("view cannot be installed", extra={"view": view_id, "why": str(error)[:500]})
@@ -312,16 +312,15 @@ class Ticking:
                 self._maintainer.unwritable[view_id] = wrong
 
     def _in_memory(
-        self, item: MaterializedView, progress: ViewProgress, errors: dict[str, TidemarkError]
+        self, view_id: str, progress: ViewProgress, errors: dict[str, TidemarkError]
     ) -> tuple[View, bool]:
         """The view with all that it had put out; and whether it can go on from there, once it is restored.
 
         Raises what keeps it from being so: its own error or the cluster's end (:func:`failures.of_object` tells).
         ``errors`` as :meth:`_load`.
         """
-        query = self._plans.query(item)
-        relation = self._inventory.relation(item.id)
-        inputs = {i: self._inventory.relation(i) for i in item.inputs}
+        catalog, item, relation, inputs = self._inventory.reads(view_id)
+        query = self._plans.query(item, catalog.objects)
         if progress.upper > 0:
             through = DataTs(progress.upper - 1)
             self._inventory.relation_through(item.id, through)
@@ -458,7 +457,7 @@ class Ticking:
         # Not the maintainer's: that is the ticks', which may be at another timestamp by now.
         errors: dict[str, TidemarkError] = {}
         try:
-            view, goes_on = self._in_memory(item, progress, errors)
+            view, goes_on = self._in_memory(item.id, progress, errors)
             if any(view.inputs[relation.id] is not relation for relation in inputs):
                 return None, None  # one has got columns meanwhile
             if goes_on:

@@ -9,7 +9,7 @@ memory is not of its upper, is brought back by comparing the whole query with it
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -78,7 +78,7 @@ class View:
     """
 
     def __init__(
-        self, relation: Relation, lowered: Lowered, inputs: dict[str, Relation], spark: SparkSession,
+        self, relation: Relation, lowered: Lowered, inputs: Mapping[str, Relation], spark: SparkSession,
         process: Process, gear: Callable[[], str],
     ) -> None:  # fmt: skip
         self.id = relation.id

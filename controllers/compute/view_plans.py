@@ -4,7 +4,8 @@ A view is kept as its user meant it, and lowered by whatever code runs (:mod:`sq
 of a view's contents was worked out by the code of an earlier one.  Where both lower it alike, it goes on from there;
 where not, a change alone would take away rows that were never put there: the whole query is compared with what the view
 holds, once, at its next tick.  So what newer code mends is mended for views that exist, and their contents at
-timestamps that were complete before stay what they were (I5).
+timestamps that were complete before stay what they were (I5).  So is what was wrong with contents themselves
+(:data:`MENDED`).
 
 Which query it was is a note of the controller's (:mod:`controllers.at_work`): forgotten before anything is worked out
 otherwise, noted again when that is committed.  Where the note is lost, the comparison is made for nothing.
@@ -12,7 +13,7 @@ otherwise, noted again when that is committed.  Where the note is lost, the comp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 
 from catalog_log.objects import Item, MaterializedView, SparkText
@@ -29,15 +30,19 @@ views are compared with what they hold at each start."""
 class ViewPlans:
     """Any thread; of one view only one at a time."""
 
-    def __init__(self, objects: Callable[[str], Item | None], at_work: AtWork) -> None:
-        self._objects = Objects(objects)
+    def __init__(self, at_work: AtWork) -> None:
         self._at_work = at_work
         self._unnoted: dict[str, int] = {}
         """Views whose contents are worked out by another query than is noted, with its fingerprint."""
 
-    def query(self, view: MaterializedView) -> Lowered:
-        """As each engine is told it.  Raises ``InvalidUsage`` where it cannot be lowered any more."""
-        return Lowered(planned_query(view, self._objects), spark_query(view, self._objects))
+    def query(self, view: MaterializedView, there: Mapping[str, Item]) -> Lowered:
+        """As each engine is told it, by what is ``there`` at one catalog timestamp: one that moves on meanwhile would
+        give a plan of two of them, which others find later where plans are remembered.
+
+        Raises ``InvalidUsage`` where it cannot be lowered any more.
+        """
+        objects = Objects(there.get)
+        return Lowered(planned_query(view, objects), spark_query(view, objects))
 
     def begins(self, view: MaterializedView, query: Lowered, anew: bool) -> bool:
         """``view`` is worked out by ``query`` from now on; whether what it holds was too.
@@ -63,6 +68,11 @@ class ViewPlans:
                 self._at_work.planned(found)
 
 
+MENDED = b"1"
+"""Another one when contents may be wrong though their query was right: then every view is compared once.  1: a view
+that was kept by a plan of a table as it was before it got columns took one of these for the diff."""
+
+
 def fingerprint(query: str) -> int:
     """64 bits: of two queries of one view they differ."""
-    return int.from_bytes(blake2b(query.encode(), digest_size=8).digest(), signed=True)
+    return int.from_bytes(blake2b(query.encode(), digest_size=8, person=MENDED).digest(), signed=True)

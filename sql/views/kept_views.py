@@ -17,6 +17,8 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
 
 from sqlglot import exp
 
@@ -77,21 +79,38 @@ class Unplanned:
     why: str
 
 
+class _Below(NamedTuple):
+    """A plain view where it is read: its text, and what is stored of the relations in it, which plans have and texts
+    do not."""
+
+    text: str
+    stored: Mapping[str, tuple[Column, ...]]
+
+
 @dataclass(eq=False)
 class _Lowered:
-    """``text`` and ``query`` hold while the view, what it names and the plain views' texts among that are these."""
+    """``text`` and ``query`` hold while the view, what it names and what the plain views among that say are these."""
 
     view: Item
     reads: tuple[Item | None, ...]
-    inlined: tuple[str, ...]
+    inlined: tuple[_Below, ...]
     text: str
     query: r.Query | Unplanned | None
     """``None`` where it is not remembered any more."""
     nodes: int
 
-    def holds(self, view: Item, reads: tuple[Item | None, ...], inlined: tuple[str, ...]) -> bool:
+    def holds(self, view: Item, reads: tuple[Item | None, ...], inlined: tuple[_Below, ...]) -> bool:
         # Values that did not change are mostly the same objects, and then nothing is compared.
         return self.view == view and self.reads == reads and self.inlined == inlined
+
+    @cached_property
+    def below(self) -> _Below:
+        """As who reads it has it."""
+        tables = [each for each in self.reads if isinstance(each, Relation) and not isinstance(each, View)]
+        stored = {each.id: each.stored for each in tables}
+        for each in self.inlined:
+            stored.update(each.stored)
+        return _Below(self.text, stored)
 
 
 _kept: OrderedDict[str, _Lowered] = OrderedDict()
@@ -145,10 +164,10 @@ def _held_query(view: View | MaterializedView, objects: Objects) -> r.Query | Un
 
 def _lowered_whole(view: View | MaterializedView, objects: Objects) -> _Lowered:
     """``view`` lowered, and the plain views that it reads before it."""
-    texts: dict[str, str] = {}
+    below: dict[str, _Below] = {}
     for each in _with_views_below(view, objects):
-        found = _lowered(each, objects, texts)
-        texts[each.id] = found.text
+        found = _lowered(each, objects, below)
+        below[each.id] = found.below
     return found
 
 
@@ -340,9 +359,9 @@ def _called(source: exp.Subquery | exp.Table, outputs: Iterable[tuple[str, str]]
     return exp.select(*chosen).from_(source)
 
 
-def _lowered(view: View | MaterializedView, objects: Objects, texts: Mapping[str, str]) -> _Lowered:
-    """``texts`` are those of the plain views below."""
-    reads, inlined = _reads(view, objects, texts)
+def _lowered(view: View | MaterializedView, objects: Objects, below: Mapping[str, _Below]) -> _Lowered:
+    """``below`` are the plain views that it reads, by their ids."""
+    reads, inlined = _reads(view, objects, below)
     with _lock:
         found = _kept.get(view.id)
         if found is not None and found.holds(view, reads, inlined):
@@ -350,7 +369,7 @@ def _lowered(view: View | MaterializedView, objects: Objects, texts: Mapping[str
             return found
     objects.spend(LOWERING_COSTS * len(view.create_sql))
     try:
-        return _keep(view, objects, texts, *_made(view, objects))
+        return _keep(view, objects, below, *_made(view, objects))
     except InvalidUsage as error:
         raise InvalidUsage(
             f'view "{view.name}" cannot be planned: {error.message}',
@@ -384,10 +403,10 @@ def bound_as(view: View | MaterializedView, query: exp.Expression, objects: Obje
 
 
 def _keep(
-    view: View | MaterializedView, objects: Objects, texts: Mapping[str, str], text: str, query: r.Query | Unplanned
+    view: View | MaterializedView, objects: Objects, below: Mapping[str, _Below], text: str, query: r.Query | Unplanned
 ) -> _Lowered:
     global _kept_chars
-    lowered = _Lowered(view, *_reads(view, objects, texts), text, None, 0)
+    lowered = _Lowered(view, *_reads(view, objects, below), text, None, 0)
     with _lock:
         if (before := _kept.pop(view.id, None)) is not None:
             _kept_chars -= len(before.text)
@@ -427,17 +446,23 @@ def _forget_plan(lowered: _Lowered) -> None:
 
 
 def _reads(
-    view: View | MaterializedView, objects: Objects, texts: Mapping[str, str]
-) -> tuple[tuple[Item | None, ...], tuple[str, ...]]:
-    """The relations that ``view`` names, and the texts of the plain views among them."""
+    view: View | MaterializedView, objects: Objects, below: Mapping[str, _Below]
+) -> tuple[tuple[Item | None, ...], tuple[_Below, ...]]:
+    """The relations that ``view`` names, and what is said by the plain views among them."""
     reads = tuple(objects.item(each) for each in view.depends_on)
     return reads, tuple(
-        texts[each.id] if each.id in texts else spark_query(each, objects) for each in reads if isinstance(each, View)
+        below[each.id] if each.id in below else _said(each, objects) for each in reads if isinstance(each, View)
     )
 
 
+def _said(view: View, objects: Objects) -> _Below:
+    # Of one that is known as Spark's text nothing has a plan that would need what is stored.
+    return _Below(view.query.sql, {}) if isinstance(view.query, SparkText) else _lowered_whole(view, objects).below
+
+
 def _with_views_below(view: View | MaterializedView, objects: Objects) -> list[View | MaterializedView]:
-    """``view`` last, before it the plain views that it reads, each after those that it reads itself.
+    """``view`` last, before it the plain views that it reads, each after those that it reads itself; none that is
+    known as Spark's text, which is lowered as it is.
 
     Not recursive: views may be stacked deeper than Python's call stack.
     """
@@ -446,7 +471,7 @@ def _with_views_below(view: View | MaterializedView, objects: Objects) -> list[V
     while stack:
         each = stack[-1]
         below = [objects.item(i) for i in each.depends_on if i not in done]
-        missing = [b for b in below if isinstance(b, View)]
+        missing = [b for b in below if isinstance(b, View) and not isinstance(b.query, SparkText)]
         if missing and len(stack) <= VIEWS_DEEP_MAX:
             stack.append(missing[0])
         elif missing:

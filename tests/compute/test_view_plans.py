@@ -17,6 +17,7 @@ from oracle.checkpoints import Checkpoints
 from oracle.client import Oracle
 from oracle.model import CommitPart
 from oracle.views_log import ViewsLog
+from oracle.views_records import ViewCommit
 from tests.compute.spoken import plan_of
 from tests.compute.test_crashes import KV, Node, Rows, reader_of
 
@@ -165,3 +166,28 @@ def test_a_life_that_ends_between_commit_and_note_leaves_no_wrong_note(world, mo
     world.begin(OLD)
     world.change((2, 9, 1), (1, 1, -1))
     assert world.held() == truth(world.present, OLD)
+
+
+def test_what_was_wrong_with_contents_is_mended_once(world, monkeypatch) -> None:
+    """Rows that operators found wrongly, by the query that it still is."""
+    world.begin(OLD)
+    world.change((1, 1, 1), (1, 4, 1), (2, 3, 1))
+    values = [9, 8], [9, 8], [2, -1]  # one that is not, twice, and one less than none
+    names, kinds = ("k", "v", DIFF), (pa.int32(), pa.int64(), pa.int64())
+    wrong = pa.table([pa.array(v, kind) for v, kind in zip(values, kinds, strict=True)], names=names)
+    through = world.views.state.view("u3").upper
+    ts = world.oracle.commit(CommitPart("a moment")).result(10)
+    runs = world.rows.write("u3", ITEMS[2].columns, wrong, "by code of before").result()
+    commit = ViewCommit("u3", through, tuple(runs), None)
+    world.views.commit("default", world.node.core.epoch, ts, [commit]).result(10)
+    world.begin(OLD)
+    world.change((1, 5, 1))
+    with pytest.raises(AssertionError, match="taken away"):
+        world.held()
+    monkeypatch.setattr(view_plans, "MENDED", b"2")
+    world.begin(OLD)
+    world.change((1, 6, 1))
+    assert world.held() == truth(world.present, OLD) and world.compared()["u3"] == 1
+    world.begin(OLD)
+    world.change((1, 7, 1))
+    assert world.held() == truth(world.present, OLD) and world.compared()["u3"] == 0

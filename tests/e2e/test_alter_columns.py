@@ -28,6 +28,12 @@ class Kept:
         self.missing: dict[int, object] = {}
         self.rows: list[dict[int, object]] = []
 
+    def value(self, column_id: int, serial: int) -> object:
+        """What the row of that number has."""
+        if column_id <= 2:
+            return (serial % 3, serial)[column_id - 1]
+        return serial if isinstance(self.missing.get(column_id), int) else f"r{serial}"
+
     def all(self) -> Counter:
         return Counter(tuple(self._at(row, i) for i in self.columns.values()) for row in self.rows)
 
@@ -62,7 +68,7 @@ def test_columns_come_and_go_while_rows_come_in(stack: Stack, steps: Steps) -> N
             session, other = rng.sample((one, two), 2)
             for _ in range(rng.randrange(1, 3)):
                 serial += 1
-                given = {i: serial if i == 2 else serial % 3 if i == 1 else f"r{serial}" for i in kept.columns.values()}
+                given = {i: kept.value(i, serial) for i in kept.columns.values()}
                 names = ", ".join(f'"{name}"' for name in kept.columns)
                 values = ", ".join(["%s"] * len(kept.columns))
                 session.execute(f"INSERT INTO {table} ({names}) VALUES ({values})", list(given.values()))
@@ -72,8 +78,11 @@ def test_columns_come_and_go_while_rows_come_in(stack: Stack, steps: Steps) -> N
             if choice in (0, 1):
                 name = f"c{rng.randrange(3)}"
                 if name not in kept.columns:
-                    session.execute(f"ALTER TABLE {table} ADD COLUMN {name} text DEFAULT 'was {next_id}' NOT NULL")
-                    kept.columns[name], kept.missing[next_id] = next_id, f"was {next_id}"
+                    # Both where the diff of a row would be for whoever knows of fewer columns.
+                    was = next_id if next_id % 2 else f"was {next_id}"
+                    kind = "bigint" if next_id % 2 else "text"
+                    session.execute(f"ALTER TABLE {table} ADD COLUMN {name} {kind} DEFAULT '{was}' NOT NULL")
+                    kept.columns[name], kept.missing[next_id] = next_id, was
                     next_id += 1
             elif choice == 2 and free:
                 name = rng.choice([n for n, i in kept.columns.items() if i in free])

@@ -15,6 +15,8 @@ from journal.errors import InvalidUsage
 from lower.duckdb.lowering import for_duckdb, text_of
 from lower.spark.lowering import spark_sql
 from lower.spelled import spelled
+from plan import relations as r
+from plan.nodes import walk
 from sql.binding.bind import bind_query
 from sql.objects.called import Objects
 from sql.objects.watched import TooLongHere, Watched
@@ -96,6 +98,29 @@ def test_a_relation_that_is_another_is_planned_anew() -> None:
     image = apply(image, [records.put(model.ITEMS, other.id, other)])
     now = spark_query(items["outer_"], Objects.of(image))
     assert now != then and "UPPER" in now
+
+
+@pytest.mark.parametrize("below", range(4))
+def test_a_plan_reads_what_is_stored_however_many_plain_views_are_between(below: int) -> None:
+    """Whoever reads rows by their places finds the diff behind all columns that are stored."""
+    towers = [f"create view v{n} as select id, name from {f'v{n - 1}' if n else 'items'}" for n in range(below)]
+    over = f"v{below - 1}" if below else "items"
+    image, items = made(*towers, f"create materialized view m as select name from {over}")
+    read = (items["items"].id,)
+
+    def stored_by_plan(image) -> list[tuple[str, ...]]:
+        query = planned_query(items["m"], Objects.of(image))
+        return [get.names for get in walk(query.relation) if isinstance(get, r.Get) and (get.item_id,) == read]
+
+    texts = [spark_query(items["m"], Objects.of(image))]
+    for statement in (
+        "alter table items add column more int default 7", "alter table items rename column more to other",
+        "alter table items drop column other", "alter table items add column more text",
+    ):  # fmt: skip
+        image = ddl(image, statement)
+        assert stored_by_plan(image) == [tuple(column.name for column in image.item(read[0]).stored)], statement
+        texts.append(spark_query(items["m"], Objects.of(image)))
+    assert len(set(texts)) == 1, "what it means is the same all along"
 
 
 def test_what_is_kept_of_a_view_stays_of_its_types() -> None:
@@ -233,6 +258,18 @@ def test_what_is_known_as_sparks_text_is_told_as_it_is(monkeypatch) -> None:
     assert planned_as(tree, {}, objects)[0] is tree and "`u1` AS `i`" in spark_sql(tree)
     monkeypatch.setattr(kept_views, "_TEXT_ALONE", "noted otherwise")
     assert planned_as(tree, {}, objects)[0] is not tree
+
+
+def test_views_may_be_made_over_one_that_is_known_as_sparks_text() -> None:
+    """Of a catalog of format 1 or 2, with what was made since."""
+    above = "create view w as select id from v", "create materialized view m as select id + 1 as id from w"
+    image, items = made("create view v as select id, name from items", *above)
+    text = SparkText("SELECT i.id AS id, i.name AS name FROM u1 AS i", items["v"].depends_on, items["v"].inputs)
+    kept = replace(items["v"], query=text)
+    objects = Objects(lambda object_id: kept if object_id == kept.id else image.item(object_id))
+    for name in "w", "m":
+        assert "`u1` AS `i`" in spark_query(items[name], objects)
+        assert planned_query(items[name], objects) == f"its query has no plan ({kept_views.TEXT_ALONE})"
 
 
 def test_views_are_put_into_joins_in_brackets_wherever_they_stand() -> None:

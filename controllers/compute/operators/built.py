@@ -18,6 +18,7 @@ from controllers.compute.operators.small import Small
 from controllers.compute.operators.whole_query import WholeQuery
 from controllers.compute.strategy import Change, Incremental, Strategy
 from controllers.compute.strategy import Recompute as Recomputed
+from plan import relations as r
 from values.types import SqlType
 
 
@@ -27,10 +28,18 @@ def built(change: Change) -> Linear:
     return Linear(change.linear, below)
 
 
+def _check_fits(lowered: Lowered, names: Mapping[str, Sequence[str]]) -> None:
+    """Operators find columns by their places, and the diff behind them: in a relation that has got columns since it was
+    planned over they would take one of these for it."""
+    for get in lowered.gets if isinstance(lowered.query, r.Query) else ():
+        assert get.names == tuple(names[get.item_id]), f"planned over {get}, not {names[get.item_id]}"
+
+
 class Kept:
     """Of a view with columns of ``types``, whose query is ``lowered``, over relations with columns called ``names``."""
 
     def __init__(self, lowered: Lowered, names: Mapping[str, Sequence[str]], types: Sequence[SqlType]) -> None:
+        _check_fits(lowered, names)
         planned, query = Planned(lowered.query), WholeQuery(lowered, types)
         self.strategy: Strategy = planned.strategy(types)
         self.whole = Recompute(query)
