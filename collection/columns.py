@@ -88,7 +88,7 @@ def fit(columns: Columns, table: pa.Table) -> pa.Table:
     """
     wanted = diff_schema(columns)
     table = with_diff(table)
-    data = [name for name in range(table.num_columns) if table.column_names[name] != DIFF]
+    data = [place for place, name in enumerate(table.column_names) if name != DIFF]
     if len(data) != len(columns):
         raise InvalidUsage(f"expected {len(columns)} columns, got {len(data)}", sqlstate="42804")
     arrays = []

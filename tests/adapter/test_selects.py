@@ -105,7 +105,7 @@ def test_a_constant_that_never_ends_is_interrupted_and_one_that_is_too_large_is_
             with pytest.raises(asyncio.CancelledError):
                 await endless
             assert await a.sql("select 1") == [(1,)]
-            huge = await refused(a.sql("select a, md5(a::text) from generate_series(1, 10000000) a"))
+            huge = await refused(a.sql("select a, repeat('x', 1000) from generate_series(1, 300000) a"))
             assert huge.sqlstate in ("54000", "53200")
 
     run(story)
