@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import psycopg
@@ -74,6 +74,10 @@ class Line:
         self.makes = made[1] if made else None
         self.changes = re.match(r"(update|delete|truncate|with)\b", self.text) is not None
 
+    def looks_at(self, tables: Sequence[str], lines: Sequence[Line]) -> list[str]:
+        """Those of ``tables`` that are read after it: what it names, and all behind the last line."""
+        return [each for each in tables if self is lines[-1] or re.search(rf"\b{each}\b", self.text)]
+
 
 def stanzas(text: str) -> Iterator[list[Line]]:
     for part in text.split("\n\n"):
@@ -119,7 +123,8 @@ async def ours(lines: list[Line]) -> list[tuple[Told, list[Told]]]:
                 never = answer[0] == "ERROR" and str(answer[1])[:2] in ("42", "0A")  # whatever rows there are
                 assert explained == answer or (explained[0] == "EXPLAIN" and not never), (line.text, answer, explained)
             tables += [line.makes] if line.makes else []
-            found.append((answer, [await asked(f"select * from {each}") for each in tables]))
+            looked_at = line.looks_at(tables, lines)
+            found.append((answer, [await asked(f"select * from {each}") for each in looked_at]))
         return found
 
 
@@ -138,7 +143,7 @@ def theirs(connection: psycopg.Connection, lines: list[Line]) -> list[tuple[Told
     for line in lines:
         answer = asked(line.text, line.params, line.refused is None)
         tables += [line.makes] if line.makes else []
-        found.append((answer, [asked(f"select * from {each}") for each in tables]))
+        found.append((answer, [asked(f"select * from {each}") for each in line.looks_at(tables, lines)]))
     for each in reversed(tables):
         connection.execute(f"drop table if exists {each} cascade".encode())
     return found
