@@ -1,7 +1,7 @@
 """``tidemark test``: style, import contracts, then every test; the last lines are pytest's own.
 
-The whole of it runs in two lanes: tests with a broker or Spark wait most of their time, and the pure ones take what is
-left of the processor.
+The whole of it runs in two lanes that take about as long: tests with Spark wait for a part of their time, and the pure
+ones take what is left of the processor; those that need a broker alone come behind these.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
-from typing import TextIO
+import threading
+from collections.abc import Iterable
+from contextlib import nullcontext
+from typing import Self, TextIO
 
 from cli.output import FAILED, OK, console, print_json
 from embedded.archives import ensure_archives
@@ -29,9 +30,14 @@ LINT = {
 }
 
 PYTEST = [sys.executable, "-m", "pytest"]
-PURE, REAL = "not long and not integration and not spark", "not long and (integration or spark)"
+PURE = "not long and not integration and not spark"
+BROKER = "not long and integration and not spark"
+SPARK = "not long and spark"
 LESS_URGENT = 10
-"""Added to the pure lane's niceness: nothing there looks at a clock.  With 5 it was over 6 minutes before the other."""
+"""Added to the niceness of the pure tests: nothing there looks at a clock.  With 5 they took it from those that do."""
+
+ENDS_S = 60
+"""For tests that are interrupted: a stack of their own ends in 10 to 20 s on a busy machine."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -48,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
     results = {}
     whole = not (arguments.unit or arguments.passed_on)
     # The pure tests need nothing of what comes before the others, which takes one core of two at most.
-    with _pure_lane(target) if whole else nullcontext() as pure_passed:
+    with _Beside(target) if whole else nullcontext() as beside:
         for name, command in LINT.items():
             done = subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, text=True)
             results[name] = done.returncode == 0
@@ -58,12 +64,13 @@ def run(arguments: argparse.Namespace) -> int:
         if not arguments.unit:
             # Spark is started some thirty times: what this costs is saved twice over.
             ensure_archives(ensure_jars(JARS, out.print), out.print)
-        if pure_passed is None:
+        if beside is None:
             chosen = ["-m", PURE] if arguments.unit else []
             results["pytest"] = _passes([*PYTEST, *chosen, *arguments.passed_on], target)
         else:
-            results["pytest, with a broker or Spark"] = _passes([*PYTEST, "-m", REAL], target)
-            results["pytest, pure"] = pure_passed()
+            beside.go_on()
+            results["pytest, with Spark"] = _passes([*PYTEST, "-m", SPARK], target)
+            results |= beside.passed()
     failed = [name for name, passed in results.items() if not passed]
     for name in failed:
         out.print(f"FAILED {name}")
@@ -90,21 +97,76 @@ def last_words(said: Iterable[str], ended: int) -> list[str]:
     return found
 
 
-@contextmanager
-def _pure_lane(target: TextIO | None) -> Iterator[Callable[[], bool]]:
-    """The pure tests, beside whatever is done in the block; what is given waits for them and says whether they passed.
-    What they said comes behind all else."""
-    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
-        command = [*PYTEST, "-p", "no:cacheprovider", "-q", "-m", PURE]
-        pure = subprocess.Popen(
-            command, cwd=ROOT, stdout=said, stderr=subprocess.STDOUT, preexec_fn=lambda: os.nice(LESS_URGENT)
-        )
+class _Beside:
+    """The lane of the pure tests and, behind them, those with a broker, beside whatever is done in the block; what they
+    said comes behind all else."""
+
+    def __init__(self, target: TextIO | None) -> None:
+        self._target = target
+        self._ready, self._interrupted = threading.Event(), False
+        self._running: subprocess.Popen | None = None
+        self._passed: dict[str, bool] = {}
+        self._said: list[tuple[TextIO, int]] = []
+        self._lock = threading.Lock()
+        """Held while a run is begun: none is once they are interrupted."""
+        self._thread = threading.Thread(target=self._run, name="lane")
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def go_on(self) -> None:
+        """There is what tests with a broker need."""
+        self._ready.set()
+
+    def passed(self) -> dict[str, bool]:
+        """Whether each of its runs passed, once both ended."""
+        self._thread.join()
+        return self._passed
+
+    def _run(self) -> None:
+        self._passed["pytest, pure"] = self._one(PURE, LESS_URGENT)
+        self._ready.wait()
+        self._passed["pytest, with a broker"] = self._one(BROKER)
+
+    def _one(self, marks: str, less_urgent: int = 0) -> bool:
+        said = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")
+        with self._lock:
+            if self._interrupted:
+                said.close()
+                return False
+            self._running = subprocess.Popen(
+                [*PYTEST, "-p", "no:cacheprovider", "-q", "-m", marks], cwd=ROOT, stdout=said, stderr=subprocess.STDOUT,
+                preexec_fn=lambda: os.nice(less_urgent),
+            )  # fmt: skip
+        ended = self._running.wait()
+        self._said.append((said, ended))
+        return ended == 0
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            with self._lock:
+                self._interrupted = True
+            self._ready.set()
+            if self._running is not None:
+                _end(self._running)
+        self._thread.join()
+        target = self._target or sys.stdout
+        words: list[str] = []
+        for said, ended in self._said:
+            with said:
+                said.seek(0)
+                shutil.copyfileobj(said, target)
+                said.seek(0)
+                words += last_words(said, ended)
+        print(*words, sep="", end="", file=target, flush=True)
+
+
+def _end(lane: subprocess.Popen) -> None:
+    """It ends what its tests started, as at a terminal, before it is killed."""
+    if lane.poll() is None:
+        lane.send_signal(signal.SIGINT)
         try:
-            yield lambda: pure.wait() == 0
-        finally:
-            pure.kill()
-            pure.wait()
-            said.seek(0)
-            shutil.copyfileobj(said, target or sys.stdout)
-            said.seek(0)
-            print(*last_words(said, pure.returncode), sep="", end="", file=target or sys.stdout, flush=True)
+            lane.wait(ENDS_S)
+        except subprocess.TimeoutExpired:
+            lane.kill()

@@ -1,7 +1,8 @@
-"""The whole of the tests in two lanes: each test is in one of them, and each lane's failure is the whole's."""
+"""The whole of the tests in two lanes: each test is in one run of theirs, and each run's failure is the whole's."""
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import os
 import sys
@@ -14,13 +15,15 @@ from tests.cli.test_command_line import exit_code
 MEET_S = 60
 """Until one who waits alone fails: a start of Python's takes a tenth of a second, on a busy machine some."""
 
+RUNS = testing.PURE, testing.BROKER, testing.SPARK
+
 SAYS_ITS_MARKS = "import sys; print('marks:', sys.argv[-1]); sys.exit(int({fails!r} == sys.argv[-1]))"
 
 
 @pytest.mark.parametrize("marks", list(itertools.product((True, False), repeat=3)))
-def test_every_test_but_long_ones_is_in_one_lane(marks: tuple[bool, bool, bool]) -> None:
+def test_every_test_but_long_ones_is_in_one_run(marks: tuple[bool, bool, bool]) -> None:
     named = dict(zip(("long", "integration", "spark"), marks, strict=True))
-    assert eval(testing.PURE, {}, named) + eval(testing.REAL, {}, named) == (not named["long"])
+    assert sum(eval(each, {}, named) for each in RUNS) == (not named["long"])
 
 
 @pytest.fixture
@@ -30,12 +33,14 @@ def lanes_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(testing, "ensure_jars", lambda *_: None)
 
 
-@pytest.mark.parametrize("fails", [None, testing.PURE, testing.REAL])
-def test_both_lanes_are_run_and_either_may_fail(fails: str | None, lanes_alone, monkeypatch, capfd) -> None:
+@pytest.mark.parametrize("fails", [None, *RUNS])
+def test_all_are_run_and_any_may_fail(fails: str | None, lanes_alone, monkeypatch, capfd) -> None:
     monkeypatch.setattr(testing, "PYTEST", [sys.executable, "-c", SAYS_ITS_MARKS.format(fails=fails)])
     assert exit_code("test") == int(fails is not None)
     said = capfd.readouterr().out
-    assert f"marks: {testing.REAL}" in said and f"marks: {testing.PURE}" in said
+    assert [line for line in said.splitlines() if line.startswith("marks: ")] == [
+        f"marks: {each}" for each in (testing.SPARK, testing.PURE, testing.BROKER)
+    ]
     assert said.count("FAILED") == int(fails is not None)
 
 
@@ -60,3 +65,30 @@ def test_the_last_words_say_where_a_lane_died(lanes_alone, tmp_path, monkeypatch
     assert words == [
         "ended by SIGABRT", "Fatal Python error: Aborted", f'  File "{dies}", line 3 in <module>', "FAILED pytest, pure"
     ]  # fmt: skip
+
+
+def test_one_that_is_interrupted_ends_what_runs_and_begins_nothing(lanes_alone, tmp_path, monkeypatch, capfd) -> None:
+    """The pure tests are under way, and end what they have begun."""
+    os.mkfifo(pipe := tmp_path / "pipe")
+    stays = f"""
+import signal, sys
+signal.alarm({MEET_S})
+print('marks:', sys.argv[-1], flush=True)
+if sys.argv[-1] == {testing.PURE!r}:
+    try:
+        open({str(pipe)!r}, 'w').close()
+        signal.pause()
+    except KeyboardInterrupt:
+        print('ended as at a terminal', flush=True)
+"""
+
+    def interrupted(*_: object) -> bool:
+        open(pipe).close()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(testing, "PYTEST", [sys.executable, "-c", stays])
+    monkeypatch.setattr(testing, "_passes", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        testing.run(argparse.Namespace(json=False, unit=False, passed_on=[]))
+    said = capfd.readouterr().out
+    assert "ended as at a terminal" in said and f"marks: {testing.BROKER}" not in said
