@@ -159,9 +159,7 @@ class View:
             if isinstance(failure, Interrupted) or _of_outlet(sources, error):
                 raise
             if failure is None:
-                # Not the query's fault by its looks.  One view must not stop all for ever, nor hide that Spark is dead.
-                self._spark.sql("SELECT 1").collect()
-                failure = unexplained(error)
+                failure = self._unexplained(error)
             return Change(self.id, self._schema.empty_table(), failure, self._forget)
 
     def fail(self, error: TidemarkError) -> Change:
@@ -226,11 +224,18 @@ class View:
             self._kept.operator.restore(self._given(sources), t1)
         except Exception as error:
             failure = of_spark(error)
-            if isinstance(failure, Interrupted) or failure is None and not isinstance(error, TidemarkError):
+            if isinstance(failure, Interrupted):
                 raise
+            if failure is None and not isinstance(error, TidemarkError):
+                self._unexplained(error)  # what was found by the whole query is right all the same
             log.warning("what a view holds is not found again", extra={"view": self.id, "why": str(error)[:500]})
             return False
         return True
+
+    def _unexplained(self, error: Exception) -> TidemarkError:
+        """Not the query's fault by its looks.  One view must not stop all for ever, nor hide that Spark is dead."""
+        self._spark.sql("SELECT 1").collect()
+        return unexplained(error)
 
 
 def _of_outlet(sources: Sources, error: Exception) -> bool:

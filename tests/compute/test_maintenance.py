@@ -7,6 +7,7 @@ from decimal import Decimal
 import pytest
 
 from controllers.arrangements.tuples import NAN, canonical_float
+from controllers.compute.operators.reduce import Reduce
 from controllers.compute.strategy import Recompute
 from journal.errors import Rejected
 
@@ -234,3 +235,24 @@ def test_a_restored_view_goes_on_where_its_output_ended(bench):
     assert again.state_ts is None
     bench.tick()
     assert bench.held(again) == bench.truth(again)
+
+
+def test_what_an_operator_cannot_hold_for_whatever_reason_is_worked_out_again(bench, monkeypatch, caplog):
+    """The whole query had been asked, and its answer was right; the view was in error for what was to be held of it."""
+    base = bench.relation({"k": "int4", "n": "int8"})
+    view = bench.view("SELECT k, SUM(n) AS s FROM {0} GROUP BY k", {"k": "int4", "s": "numeric(38,0)"}, base)
+    bench.change({base: [((1, 2), 1), ((2, 3), 1)]})
+    bench.tick()
+
+    def broken(*_) -> None:
+        raise ZeroDivisionError("a mistake of ours")
+
+    monkeypatch.setattr(Reduce, "restore", broken)
+    view = bench.again(view)
+    view.state_ts = None  # as after a restart by whose time its inputs have forgotten
+    bench.change({base: [((1, 4), 1), ((2, 3), -1)]})
+    assert bench.tick()[view.id].error is None and "a mistake of ours" in caplog.text
+    assert bench.held(view) == bench.truth(view) == Counter([(1, 6)])
+    assert view.strategy.name.startswith("recompute")
+    bench.change({base: [((1, 1), 1)]})
+    assert bench.tick()[view.id].error is None and bench.held(view) == Counter([(1, 7)])
