@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from adapter.execute.commits import Commits
 from adapter.execute.images import Images
+from adapter.execute.inserter import TableChanged
 from adapter.execute.lines import pause
 from adapter.execute.merging import Looked, Merging
 from adapter.execute.plans import Plans
@@ -36,7 +37,8 @@ from collection.columns import sql_type
 from journal.errors import Conflict, InvalidUsage, Rejected
 from oracle.errors import SnapshotTooOld
 from sql.objects.given import Given
-from sql.statements.plan_cache import Statement, part_of
+from sql.objects.watched import same_answers
+from sql.statements.plan_cache import Planned, Statement, part_of
 from sql.statements.writing import PlannedPart, WritingPlan
 from sql.syntax.merge import Merge
 from sql.syntax.writing import Writing
@@ -114,8 +116,13 @@ class Writings:
                     looked, seeks = await self._merging.looked(block, planned.image, plan.keyed, params), False
                 if looked is not None:
                     block.given = {**handed, looked.table_id: looked.rows}
-            sub = await self._prepare(block, part_of(each, whole, planned, names_of(block)))
-            result = await self._run(block, replace(sub, zone=prepared.zone), params)
+            try:
+                sub = await self._prepare(block, part_of(each, whole, planned, names_of(block)))
+                result = await self._run(block, replace(sub, zone=prepared.zone), params)
+            except InvalidUsage as error:
+                await self._check_holds(planned, block, error)
+                raise
+            await self._check_holds(planned, block)
             if looked is not None and name in own:
                 block.buffer[at:] = [_hanging_on(entry, looked) for entry in block.buffer[at:]]
             written.append(list(block.buffer[at:]))
@@ -133,6 +140,15 @@ class Writings:
         _check_once(written, _twice_merged() if isinstance(parsed, Merge) else _twice_changed())
         check_buffer(block.buffer)
         return answer
+
+    async def _check_holds(self, planned: Planned, block: SessionState, error: InvalidUsage | None = None) -> None:
+        """Each part is planned once more as it is run, perhaps on a newer image.  Where what the whole was planned by
+        is not so any more, rows that were looked up, or that parts give, are not of the columns that another part reads
+        them by: then nothing that came of it counts, ``error`` included, and the statement is made anew."""
+        image = await self._images.known(block.catalog_ts_seen + 1)  # no part was planned on a newer one
+        if not same_answers(planned.answers, image):
+            told = "what the statement reads or writes was changed while its parts were run"
+            raise TableChanged(told, hint="try again") from error
 
 
 def _block(session: SessionState) -> SessionState:

@@ -9,6 +9,7 @@ import pytest
 
 from sql.statements import writing
 from sql.statements.plan_cache import plan_afresh
+from sql.syntax import statements as st
 from tests.adapter.stories import before_commit, refused
 from tests.adapter.test_copies import client, on_a_loop, rows
 from tests.adapter.test_uniques import parts_of
@@ -34,6 +35,81 @@ def test_all_parts_are_in_one_commit():
             assert await a.sql(MOVE) == "INSERT 0 2"
             assert len(parts) == 1
             assert (await a.sql("select * from a"), await a.sql("select * from b order by k")) == ([(3,)], [(1,), (2,)])
+
+    run(story)
+
+
+def before_part(adapter, number: int, change):
+    """Have ``change`` happen, and be known to ``adapter``, before the part ``number`` of its next statement is planned
+    for being run."""
+    writings = adapter.executor._handlers[st.Writing].__self__
+    prepare, seen = writings._prepare, iter(range(1, 100))
+
+    async def after_the_change(block, part):
+        if next(seen) == number:
+            writings._prepare = prepare
+            await change()
+        return await prepare(block, part)
+
+    writings._prepare = after_the_change
+
+
+MERGED = """merge into t using (values (1, 5), (2, 6)) s (k, n) on t.k = s.k
+    when matched then update set n = s.n when not matched then insert (k, n) values (s.k, s.n)"""
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("said", "answer"),
+    [
+        (MERGED, "MERGE 2"),
+        (MERGED.replace("t.k = s.k", "t.k + 0 = s.k", 1), "MERGE 2"),
+        ("with x as (update t set n = 5 where k = 1 returning *), y as (insert into t values (2, 6) returning *) "
+         "select n from x union all select n from y order by n", [(5,), (6,)]),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "alters",
+    [
+        ["alter table t add column c int default 7"],
+        ["alter table t drop column gone", "alter table t add column c int default 7"],
+        ["alter table t rename column gone to c", "alter table t alter column c set default 7"],
+    ],
+)
+def test_a_table_that_is_altered_while_parts_are_run_is_written_as_it_is_then(alters, said, answer, number):
+    """What was looked up, or what a part gives, was of the columns before: 42703, or an internal error."""
+
+    async def story(world: World):
+        async with world.adapter() as a:
+            await a.sql("create table t (k int primary key, n int, gone int)")
+            await a.sql("insert into t values (1, 1, 7)")
+
+            async def altered():
+                for each in alters:
+                    await a.sql(each)
+
+            before_part(a, number, altered)
+            assert await a.sql(said) == answer
+            assert await a.sql("select k, n, c from t order by k") == [(1, 5, 7), (2, 6, 7)]
+
+    run(story)
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_column_that_came_is_not_taken_for_the_one_that_went(number):
+    async def story(world: World):
+        async with world.adapter() as a:
+            await a.sql("create table t (k int primary key, gone int)")
+            await a.sql("insert into t values (1, 1)")
+
+            async def altered():
+                await a.sql("alter table t drop column gone")
+                await a.sql("alter table t add column c int default 7")
+
+            before_part(a, number, altered)
+            said = "with x as (update t set k = 2 where k = 1 returning *) select gone from x"
+            assert (await refused(a.sql(said))).sqlstate == "42703"
+            assert await a.sql("select * from t") == [(1, 7)]
 
     run(story)
 
