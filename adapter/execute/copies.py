@@ -25,6 +25,9 @@ from sql.syntax import statements as st
 from sql.syntax.statement import PLANNED, WRITES
 from trees.errors import unsupported
 
+TRIES_MAX = 16
+"""Times that a table is asked for its columns, as of UPDATE (:mod:`adapter.execute.changes`)."""
+
 Prepare = Callable[[SessionState, str], Awaitable[Prepared]]
 Run = Callable[[SessionState, Prepared], Awaitable[Result]]
 
@@ -77,27 +80,32 @@ class Copies:
         parsed = statement.parsed
         assert isinstance(parsed, st.CopyTo)
         _check_place(parsed)
-        text, relation_id = parsed.query, None
-        if parsed.table is not None:
-            names = names_of(session)
+        names = names_of(session)
 
-            async def asked(image: Image) -> tuple[str, str | None]:
-                return query_of(parsed, image, names)
+        async def asked(image: Image) -> tuple[str, str | None]:
+            return (parsed.query, None) if parsed.table is None else query_of(parsed, image, names)
 
-            text, relation_id = await self._images.certain(session, asked)
-        try:
-            inner = await self._prepare(session, text)
-            if inner.param_oids:
-                raise InvalidUsage("there is no parameter $1", sqlstate="42P02")
-            _check_query(session, inner)
-            result = await self._run(session, inner)
-        except InvalidUsage as error:
-            if error.position is not None:
-                error.position = error.position + parsed.at if parsed.table is None else None
-            raise
+        text, relation_id = await self._images.certain(session, asked)
+        for done in range(TRIES_MAX):
+            try:
+                result = await self._asked(session, text)
+                break
+            except InvalidUsage as error:
+                if error.position is not None:
+                    error.position = error.position + parsed.at if parsed.table is None else None
+                before, (text, relation_id) = text, await self._images.certain(session, asked)
+                if text == before or done == TRIES_MAX - 1:  # else the table has other columns by now
+                    raise
         check_forced(parsed.options, [column.name for column in result.columns or ()])
         progress = self.copying.begin(CopyProgress(session, "COPY TO", relation_id))
         return Result("COPY", copy=Outgoing(result, parsed.options, progress, self.copying))
+
+    async def _asked(self, session: SessionState, text: str) -> Result:
+        inner = await self._prepare(session, text)
+        if inner.param_oids:
+            raise InvalidUsage("there is no parameter $1", sqlstate="42P02")
+        _check_query(session, inner)
+        return await self._run(session, inner)
 
 
 def _check_query(session: SessionState, inner: Prepared) -> None:

@@ -328,3 +328,26 @@ async def test_a_client_that_goes_leaves_nothing_visible_and_nobody_waiting(smal
             assert await rows(c, "select count(*) from t") == [(0,)]
             await copied(c, "copy t from stdin", b"7\n")
             assert await rows(c, "select a from t") == [(7,)]
+
+
+@pytest.mark.parametrize(("alter", "columns"), [("drop column b", ["a"]), ("rename column b to c", ["a", "c"])])
+def test_a_table_that_is_altered_while_it_is_copied_out_is_copied_as_it_is_then(alter, columns):
+    """It was 42703 for a column that the statement does not name."""
+
+    async def story(world: World):
+        async with world.adapter() as a:
+            await a.sql("create table t (a int, b int)")
+            copies = a.executor.copies
+            prepare = copies._prepare
+
+            async def after_the_change(session, text):
+                copies._prepare = prepare
+                await a.sql(f"alter table t {alter}")
+                return await prepare(session, text)
+
+            copies._prepare = after_the_change
+            prepared = await a.executor.prepare(a.session, "copy t to stdout")
+            result = await a.executor.run(a.session, prepared, ())
+            assert [each.name for each in result.copy.result.columns] == columns
+
+    asyncio.run(asyncio.wait_for(story(World()), TEST_S_MAX))
