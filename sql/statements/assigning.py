@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+from datetime import date, datetime
 from decimal import Decimal
 
 from sqlglot import exp
@@ -25,6 +26,9 @@ from values.time.intervals import as_interval
 from values.types import SqlType, carried
 
 NULL = Slot(None)
+
+DIGITS_MAX = 19
+"""Of an integer: a number of more is none, however it is rounded."""
 
 
 def no_column_of(table: Item, name: str, position: int | None = None) -> InvalidUsage:
@@ -74,34 +78,49 @@ def stored(value: object | None, wanted: SqlType) -> object | None:
     if wanted.name == "interval" and not isinstance(value, str):
         return as_interval(value)
     if t.is_int(wanted) and not isinstance(value, bool):
-        number = int(Decimal(str(value)).quantize(Decimal(1), rounding="ROUND_HALF_UP"))
-        bound = t.INT_RANGE[wanted.name]
-        if not -bound <= number < bound:
-            raise out_of_range(t.shown(wanted))
-        return number
+        return _stored_integer(value, wanted)
     if wanted.is_free:
         return _free(value)
     if wanted.name == "numeric":
         number = Decimal(str(value)) if not isinstance(value, Decimal) else value
         if not number.is_finite():
             raise out_of_range("numeric", str(value))
-        number = number.quantize(Decimal(1).scaleb(-wanted.scale), rounding="ROUND_HALF_UP", context=t.WIDE)
-        if number and number.adjusted() >= wanted.precision - wanted.scale:
+        digits = wanted.precision - wanted.scale
+        if not number or number.adjusted() < digits:  # else it may have more digits than can be rounded
+            number = number.quantize(Decimal(1).scaleb(-wanted.scale), rounding="ROUND_HALF_UP", context=t.WIDE)
+        if number and number.adjusted() >= digits:
             error = InvalidUsage(
                 "numeric field overflow",
                 sqlstate="22003",
                 detail=f"a field with precision {wanted.precision}, scale {wanted.scale} must round "
-                f"to an absolute value less than 10^{wanted.precision - wanted.scale}",
+                f"to an absolute value less than 10^{digits}",
             )
             raise error
         return number
     if wanted == t.TEXT and not isinstance(value, str):
         return t.format_literal(value, wanted)
     if t.is_float(wanted):
-        return _stored_float(float(value), wanted)
+        return _stored_float(_as_float(value), wanted)
     if isinstance(value, str) and wanted != t.TEXT:
         return t.parse_literal(value, wanted)
+    if type(value) is date and wanted.name in ("timestamp", "timestamptz"):  # of another zone than UTC engines make it
+        return datetime(value.year, value.month, value.day)
     return value
+
+
+def _stored_integer(value: object, wanted: SqlType) -> int:
+    """A number as a column of integers keeps it: a float's half goes to the even one, that of any other away from zero.
+    22003; 0A000 where a ``numeric`` is none of the numbers."""
+    number, bound = Decimal(str(value)), t.INT_RANGE[wanted.name]
+    if not number.is_finite() and not isinstance(value, float):
+        name = "NaN" if number.is_nan() else "infinity"
+        raise InvalidUsage(f"cannot convert {name} to {t.shown(wanted)}", sqlstate="0A000")
+    if not number.is_finite() or (number and number.adjusted() > DIGITS_MAX):
+        raise out_of_range(t.shown(wanted))
+    whole = int(number.to_integral_value("ROUND_HALF_EVEN" if isinstance(value, float) else "ROUND_HALF_UP"))
+    if not -bound <= whole < bound:
+        raise out_of_range(t.shown(wanted))
+    return whole
 
 
 def _free(value: object) -> str:
@@ -120,6 +139,17 @@ def fit_length(text: str, wanted: SqlType) -> str:
         return fitted(text, wanted)
     except BadText as error:
         raise InvalidUsage(error.message, sqlstate=error.sqlstate) from None
+
+
+def _as_float(value: object) -> float:
+    """22003 where a number that is no float has more digits than a double can."""
+    try:
+        found = float(value)
+    except OverflowError:
+        found = math.inf
+    if math.isinf(found) and isinstance(value, (int, Decimal)) and Decimal(value).is_finite():
+        raise out_of_range("double precision", str(value))
+    return found
 
 
 def _stored_float(value: float, wanted: SqlType) -> float:
