@@ -227,9 +227,10 @@ OWN: dict[str, Own] = _texts_of_types() | {
 
 _REFUSED = (
     re.compile(r"tidemark:([0-9A-Z]{5}):(.*?):(?:\n|$|\\n)", re.DOTALL),
-    re.compile(r"tm:([0-9A-Z]{5}):(.*?)(?:\.? SQLSTATE|\n|$)"),
+    re.compile(r"(?<!')tm:([0-9A-Z]{5}):(.*?)(?:\.? SQLSTATE|\n|$)"),
 )
-"""What a function of ours says, and what a form of :mod:`lower.spark.forms` says."""
+"""What a function of ours says, and what a form of :mod:`lower.spark.forms` says.  Between quotes it is what a form
+would have said: Spark shows the query beside whatever else failed in it."""
 
 
 def refusal(text: str) -> tuple[str, str] | None:

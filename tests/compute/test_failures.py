@@ -76,6 +76,11 @@ def test_the_table_has_no_condition_that_spark_has_not():
          "more than one row returned by a subquery used as an expression"),
         ("[INVALID_PARAMETER_VALUE.PATTERN] The value of parameter(s) is invalid: '('. SQLSTATE: 22023", "2201B",
          "invalid regular expression"),
+        ("[NUMERIC_VALUE_OUT_OF_RANGE.WITH_SUGGESTION] 1E+300 cannot be Decimal(10, 2). SQLSTATE: 22003\n"
+         "== SQL (line 1, position 8) ==\nCAST(CASE WHEN ISNAN(x) THEN RAISE_ERROR('tm:22023:numeric has no NaN here') "
+         "ELSE x END AS DECIMAL(10, 2))\n^^^^", "22003", "numeric field overflow"),
+        ("[USER_RAISED_EXCEPTION] tm:22023:numeric has no NaN here SQLSTATE: P0001\n== SQL (line 1, position 8) ==\n"
+         "RAISE_ERROR('tm:22003:numeric has no NaN here')", "22023", "numeric has no NaN here"),
         ("[UNSUPPORTED_FEATURE.LATERAL_COLUMN_ALIAS_IN_WINDOW] Alias. SQLSTATE: 0A000", "0A000",
          "this query is not supported"),
     ],
