@@ -19,6 +19,16 @@ RUNS = testing.PURE, testing.BROKER, testing.SPARK
 
 SAYS_ITS_MARKS = "import sys; print('marks:', sys.argv[-1]); sys.exit(int({fails!r} == sys.argv[-1]))"
 
+ONE_WAITS = """
+import signal, sys
+signal.alarm({meet_s})
+if sys.argv[-1] == {waits!r}:
+    open({pipe!r}).read()
+elif sys.argv[-1] == {comes!r}:
+    open({pipe!r}, 'w').close()
+print('marks:', sys.argv[-1])
+"""
+
 
 @pytest.mark.parametrize("marks", list(itertools.product((True, False), repeat=3)))
 def test_every_test_but_long_ones_is_in_one_run(marks: tuple[bool, bool, bool]) -> None:
@@ -38,10 +48,23 @@ def test_all_are_run_and_any_may_fail(fails: str | None, lanes_alone, monkeypatc
     monkeypatch.setattr(testing, "PYTEST", [sys.executable, "-c", SAYS_ITS_MARKS.format(fails=fails)])
     assert exit_code("test") == int(fails is not None)
     said = capfd.readouterr().out
-    assert [line for line in said.splitlines() if line.startswith("marks: ")] == [
-        f"marks: {each}" for each in (testing.SPARK, testing.PURE, testing.BROKER)
-    ]
+    assert sorted(marks_in(said)) == sorted(RUNS)
     assert said.count("FAILED") == int(fails is not None)
+
+
+def marks_in(said: str) -> list[str]:
+    return [line.removeprefix("marks: ") for line in said.splitlines() if line.startswith("marks: ")]
+
+
+@pytest.mark.parametrize("longer", [testing.PURE, testing.SPARK])
+def test_the_lane_that_is_free_first_goes_on(longer: str, lanes_alone, tmp_path, monkeypatch, capfd) -> None:
+    """The longer one waits at a pipe until the tests with a broker come there."""
+    os.mkfifo(pipe := tmp_path / "pipe")
+    text = ONE_WAITS.format(meet_s=MEET_S, waits=longer, comes=testing.BROKER, pipe=str(pipe))
+    monkeypatch.setattr(testing, "PYTEST", [sys.executable, "-c", text])
+    assert exit_code("test") == 0
+    behind = (testing.BROKER, testing.PURE) if longer == testing.PURE else (testing.PURE, testing.BROKER)
+    assert marks_in(capfd.readouterr().out) == [testing.SPARK, *behind]
 
 
 def test_the_pure_tests_begin_beside_what_comes_before_the_others(lanes_alone, tmp_path, monkeypatch) -> None:
