@@ -1,4 +1,4 @@
-"""The whole of the tests in two lanes: each test is in one run of theirs, and each run's failure is the whole's."""
+"""The whole of the tests in three lanes: each test is in one of them, and each lane's failure is the whole's."""
 
 from __future__ import annotations
 
@@ -15,25 +15,14 @@ from tests.cli.test_command_line import exit_code
 MEET_S = 60
 """Until one who waits alone fails: a start of Python's takes a tenth of a second, on a busy machine some."""
 
-RUNS = testing.PURE, testing.BROKER, testing.SPARK
+LANES = testing.PURE, testing.BROKER, testing.SPARK
 
 SAYS_ITS_MARKS = "import sys; print('marks:', sys.argv[-1]); sys.exit(int({fails!r} == sys.argv[-1]))"
 
-ONE_WAITS = """
-import signal, sys
-signal.alarm({meet_s})
-if sys.argv[-1] == {waits!r}:
-    open({pipe!r}).read()
-elif sys.argv[-1] == {comes!r}:
-    open({pipe!r}, 'w').close()
-print('marks:', sys.argv[-1])
-"""
-
-
 @pytest.mark.parametrize("marks", list(itertools.product((True, False), repeat=3)))
-def test_every_test_but_long_ones_is_in_one_run(marks: tuple[bool, bool, bool]) -> None:
+def test_every_test_but_long_ones_is_in_one_lane(marks: tuple[bool, bool, bool]) -> None:
     named = dict(zip(("long", "integration", "spark"), marks, strict=True))
-    assert sum(eval(each, {}, named) for each in RUNS) == (not named["long"])
+    assert sum(eval(each, {}, named) for each in LANES) == (not named["long"])
 
 
 @pytest.fixture
@@ -43,12 +32,12 @@ def lanes_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(testing, "ensure_jars", lambda *_: None)
 
 
-@pytest.mark.parametrize("fails", [None, *RUNS])
+@pytest.mark.parametrize("fails", [None, *LANES])
 def test_all_are_run_and_any_may_fail(fails: str | None, lanes_alone, monkeypatch, capfd) -> None:
     monkeypatch.setattr(testing, "PYTEST", [sys.executable, "-c", SAYS_ITS_MARKS.format(fails=fails)])
     assert exit_code("test") == int(fails is not None)
     said = capfd.readouterr().out
-    assert sorted(marks_in(said)) == sorted(RUNS)
+    assert sorted(marks_in(said)) == sorted(LANES)
     assert said.count("FAILED") == int(fails is not None)
 
 
@@ -56,15 +45,19 @@ def marks_in(said: str) -> list[str]:
     return [line.removeprefix("marks: ") for line in said.splitlines() if line.startswith("marks: ")]
 
 
-@pytest.mark.parametrize("longer", [testing.PURE, testing.SPARK])
-def test_the_lane_that_is_free_first_goes_on(longer: str, lanes_alone, tmp_path, monkeypatch, capfd) -> None:
-    """The longer one waits at a pipe until the tests with a broker come there."""
+def test_tests_with_a_broker_and_with_spark_run_at_once(lanes_alone, tmp_path, monkeypatch) -> None:
+    """Each waits at a pipe until the other is there."""
     os.mkfifo(pipe := tmp_path / "pipe")
-    text = ONE_WAITS.format(meet_s=MEET_S, waits=longer, comes=testing.BROKER, pipe=str(pipe))
-    monkeypatch.setattr(testing, "PYTEST", [sys.executable, "-c", text])
+    meets = f"""
+import signal, sys
+signal.alarm({MEET_S})
+if sys.argv[-1] == {testing.BROKER!r}:
+    open({str(pipe)!r}).read()
+elif sys.argv[-1] == {testing.SPARK!r}:
+    open({str(pipe)!r}, 'w').close()
+"""
+    monkeypatch.setattr(testing, "PYTEST", [sys.executable, "-c", meets])
     assert exit_code("test") == 0
-    behind = (testing.BROKER, testing.PURE) if longer == testing.PURE else (testing.PURE, testing.BROKER)
-    assert marks_in(capfd.readouterr().out) == [testing.SPARK, *behind]
 
 
 def test_the_pure_tests_begin_beside_what_comes_before_the_others(lanes_alone, tmp_path, monkeypatch) -> None:
@@ -90,11 +83,12 @@ def test_the_last_words_say_where_a_lane_died(lanes_alone, tmp_path, monkeypatch
     ]  # fmt: skip
 
 
-def test_one_that_is_interrupted_ends_what_runs_and_begins_nothing(lanes_alone, tmp_path, monkeypatch, capfd) -> None:
+def test_one_that_is_interrupted_ends_what_runs(lanes_alone, tmp_path, monkeypatch, capfd) -> None:
     """The pure tests are under way, and end what they have begun."""
     os.mkfifo(pipe := tmp_path / "pipe")
     stays = f"""
 import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored where the tests run
 signal.alarm({MEET_S})
 print('marks:', sys.argv[-1], flush=True)
 if sys.argv[-1] == {testing.PURE!r}:
