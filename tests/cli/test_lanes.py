@@ -107,5 +107,4 @@ if sys.argv[-1] == {testing.PURE!r}:
     monkeypatch.setattr(testing, "_passes", interrupted)
     with pytest.raises(KeyboardInterrupt):
         testing.run(argparse.Namespace(json=False, unit=False, passed_on=[]))
-    said = capfd.readouterr().out
-    assert "ended as at a terminal" in said and f"marks: {testing.BROKER}" not in said
+    assert "ended as at a terminal" in capfd.readouterr().out
