@@ -13,9 +13,9 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
-from contextlib import ExitStack
-from typing import Self, TextIO
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TextIO
 
 from cli.output import FAILED, OK, console, print_json
 from embedded.archives import ensure_archives
@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
     whole = not (arguments.unit or arguments.passed_on)
     # The pure tests need nothing of what comes before the others, which takes one core of two at most.
     with ExitStack() as lanes:
-        beside = {"pytest, pure": lanes.enter_context(_Lane(PURE, target, LESS_URGENT))} if whole else {}
+        beside = {"pytest, pure": lanes.enter_context(_lane(PURE, target, LESS_URGENT))} if whole else {}
         for name, command in LINT.items():
             done = subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, text=True)
             results[name] = done.returncode == 0
@@ -65,9 +65,9 @@ def run(arguments: argparse.Namespace) -> int:
             # Spark is started some thirty times: what this costs is saved twice over.
             ensure_archives(ensure_jars(JARS, out.print), out.print)
         if whole:
-            beside["pytest, with a broker"] = lanes.enter_context(_Lane(BROKER, target))
+            beside["pytest, with a broker"] = lanes.enter_context(_lane(BROKER, target))
             results["pytest, with Spark"] = _passes([*PYTEST, "-m", SPARK], target)
-            results |= {name: lane.passed() for name, lane in beside.items()}
+            results |= {name: passed() for name, passed in beside.items()}
         else:
             chosen = ["-m", PURE] if arguments.unit else []
             results["pytest"] = _passes([*PYTEST, *chosen, *arguments.passed_on], target)
@@ -97,36 +97,6 @@ def last_words(said: Iterable[str], ended: int) -> list[str]:
     return found
 
 
-class _Lane:
-    """A run of tests beside whatever is done in the block; what it said comes behind all else."""
-
-    def __init__(self, marks: str, target: TextIO | None, less_urgent: int = 0) -> None:
-        self._marks = marks
-        self._target = target
-        self._less_urgent = less_urgent
-
-    def __enter__(self) -> Self:
-        self._said = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")
-        self._running = subprocess.Popen(
-            [*PYTEST, "-p", "no:cacheprovider", "-q", "-m", self._marks], cwd=ROOT, stdout=self._said,
-            stderr=subprocess.STDOUT, preexec_fn=lambda: os.nice(self._less_urgent),
-        )  # fmt: skip
-        return self
-
-    def passed(self) -> bool:
-        """Whether it passed, once it ended."""
-        return self._running.wait() == 0
-
-    def __exit__(self, *_: object) -> None:
-        _end(self._running)
-        target = self._target or sys.stdout
-        with self._said as said:
-            said.seek(0)
-            shutil.copyfileobj(said, target)
-            said.seek(0)
-            print(*last_words(said, self._running.returncode), sep="", end="", file=target, flush=True)
-
-
 def _end(lane: subprocess.Popen) -> None:
     """It ends what its tests started, as at a terminal, before it is killed."""
     if lane.poll() is None:
@@ -136,3 +106,22 @@ def _end(lane: subprocess.Popen) -> None:
         except subprocess.TimeoutExpired:
             lane.kill()
             lane.wait()
+
+
+@contextmanager
+def _lane(marks: str, target: TextIO | None, less_urgent: int = 0) -> Iterator[Callable[[], bool]]:
+    """The tests with ``marks``, beside whatever is done in the block; what is given waits for them and says whether
+    they passed.  What they said comes behind all else."""
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
+        command = [*PYTEST, "-p", "no:cacheprovider", "-q", "-m", marks]
+        lane = subprocess.Popen(
+            command, cwd=ROOT, stdout=said, stderr=subprocess.STDOUT, preexec_fn=lambda: os.nice(less_urgent)
+        )
+        try:
+            yield lambda: lane.wait() == 0
+        finally:
+            _end(lane)
+            said.seek(0)
+            shutil.copyfileobj(said, target or sys.stdout)
+            said.seek(0)
+            print(*last_words(said, lane.returncode), sep="", end="", file=target or sys.stdout, flush=True)

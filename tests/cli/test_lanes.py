@@ -19,6 +19,7 @@ LANES = testing.PURE, testing.BROKER, testing.SPARK
 
 SAYS_ITS_MARKS = "import sys; print('marks:', sys.argv[-1]); sys.exit(int({fails!r} == sys.argv[-1]))"
 
+
 @pytest.mark.parametrize("marks", list(itertools.product((True, False), repeat=3)))
 def test_every_test_but_long_ones_is_in_one_lane(marks: tuple[bool, bool, bool]) -> None:
     named = dict(zip(("long", "integration", "spark"), marks, strict=True))
