@@ -20,15 +20,12 @@ from trees.errors import no_column, out_of_range
 from trees.nodes import branches, constant
 from values.bad_text import BadText
 from values.numeric import numerics
-from values.numeric.numeric_casts import from_float8
+from values.numeric.numeric_casts import from_float8, to_int
 from values.text.lengths import fitted
 from values.time.intervals import as_interval
 from values.types import SqlType, carried
 
 NULL = Slot(None)
-
-DIGITS_MAX = 19
-"""Of an integer: a number of more is none, however it is rounded."""
 
 
 def no_column_of(table: Item, name: str, position: int | None = None) -> InvalidUsage:
@@ -111,16 +108,14 @@ def stored(value: object | None, wanted: SqlType) -> object | None:
 def _stored_integer(value: object, wanted: SqlType) -> int:
     """A number as a column of integers keeps it: a float's half goes to the even one, that of any other away from zero.
     22003; 0A000 where a ``numeric`` is none of the numbers."""
-    number, bound = Decimal(str(value)), t.INT_RANGE[wanted.name]
-    if not number.is_finite() and not isinstance(value, float):
-        name = "NaN" if number.is_nan() else "infinity"
-        raise InvalidUsage(f"cannot convert {name} to {t.shown(wanted)}", sqlstate="0A000")
-    if not number.is_finite() or (number and number.adjusted() > DIGITS_MAX):
-        raise out_of_range(t.shown(wanted))
-    whole = int(number.to_integral_value("ROUND_HALF_EVEN" if isinstance(value, float) else "ROUND_HALF_UP"))
-    if not -bound <= whole < bound:
-        raise out_of_range(t.shown(wanted))
-    return whole
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise out_of_range(t.shown(wanted))
+        value = Decimal(str(value)).to_integral_value("ROUND_HALF_EVEN")
+    try:
+        return to_int("0" if value == 0 else str(value), wanted.name)  # of a zero exponents may be any
+    except BadText as error:
+        raise InvalidUsage(error.message, sqlstate=error.sqlstate) from None
 
 
 def _free(value: object) -> str:
