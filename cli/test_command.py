@@ -1,7 +1,8 @@
 """``tidemark test``: style, import contracts, then every test; the last lines are pytest's own.
 
 The whole of it runs in three lanes at once: tests with Spark wait for a part of their time, those that need a broker
-alone for most of it, and the pure ones take what is left of the processors.
+alone for most of it, and the pure ones take what is left of the processors.  A lane that is free takes the next share
+of the pure tests, so that all end together.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+import threading
+from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TextIO
 
 from cli.output import FAILED, OK, console, print_json
@@ -35,6 +37,13 @@ SPARK = "not long and spark"
 LESS_URGENT = 5
 """Added to the niceness of the pure tests: nothing there looks at a clock."""
 
+LANES = 3
+"""With four, tests that start a whole stack wait longer for a processor than their own limits."""
+
+SHARES = 6
+"""Of the pure tests' files (``--share`` in ``tests/conftest.py``): to start one costs 10 s, and one of them at most is
+left over on one core when all else is done."""
+
 ENDS_S = 60
 """For tests that are interrupted: a stack of their own ends in 10 to 20 s on a busy machine."""
 
@@ -52,9 +61,11 @@ def run(arguments: argparse.Namespace) -> int:
     target = sys.stderr if arguments.json else None
     results = {}
     whole = not (arguments.unit or arguments.passed_on)
+    pure = [(f"pytest, pure {share}", ["-m", PURE, "--share", share]) for share in shares()]
     # The pure tests need nothing of what comes before the others, which takes one core of two at most.
-    with ExitStack() as lanes:
-        beside = {"pytest, pure": lanes.enter_context(_lane(PURE, target, LESS_URGENT))} if whole else {}
+    with _Lanes(target) as lanes:
+        for name, chosen in pure[:1] if whole else ():
+            lanes.put(name, chosen, LESS_URGENT)
         for name, command in LINT.items():
             done = subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, text=True)
             results[name] = done.returncode == 0
@@ -65,12 +76,13 @@ def run(arguments: argparse.Namespace) -> int:
             # Spark is started some thirty times: what this costs is saved twice over.
             ensure_archives(ensure_jars(JARS, out.print), out.print)
         if whole:
-            beside["pytest, with a broker"] = lanes.enter_context(_lane(BROKER, target))
-            results["pytest, with Spark"] = _passes([*PYTEST, "-m", SPARK], target)
-            results |= {name: passed() for name, passed in beside.items()}
+            lanes.put("pytest, with Spark", ["-m", SPARK], shown=True)
+            lanes.put("pytest, with a broker", ["-m", BROKER])
+            for name, chosen in pure[1:]:
+                lanes.put(name, chosen, LESS_URGENT)
         else:
-            chosen = ["-m", PURE] if arguments.unit else []
-            results["pytest"] = _passes([*PYTEST, *chosen, *arguments.passed_on], target)
+            lanes.put("pytest", ["-m", PURE] if arguments.unit else arguments.passed_on, shown=True)
+        results |= lanes.passed()
     failed = [name for name, passed in results.items() if not passed]
     for name in failed:
         out.print(f"FAILED {name}")
@@ -79,8 +91,8 @@ def run(arguments: argparse.Namespace) -> int:
     return FAILED if failed else OK
 
 
-def _passes(command: list[str], target: TextIO | None) -> bool:
-    return subprocess.run(command, cwd=ROOT, stdout=target).returncode == 0
+def shares() -> list[str]:
+    return [f"{number}/{SHARES}" for number in range(1, SHARES + 1)]
 
 
 def last_words(said: Iterable[str], ended: int) -> list[str]:
@@ -97,31 +109,70 @@ def last_words(said: Iterable[str], ended: int) -> list[str]:
     return found
 
 
-def _end(lane: subprocess.Popen) -> None:
+class _Lanes:
+    """Runs of pytest, ``LANES`` at once in the order in which they are put.  Leaving the block ends what still runs,
+    begins nothing more, and then tells what was said by those that were not shown as they went."""
+
+    def __init__(self, target: TextIO | None) -> None:
+        self._target = target
+        self._threads = ThreadPoolExecutor(LANES)
+        self._lock = threading.Lock()
+        self._closed = False
+        self._running: set[subprocess.Popen] = set()
+        self._ended: dict[str, Future[int | None]] = {}
+        self._said: dict[str, TextIO] = {}
+
+    def __enter__(self) -> _Lanes:
+        return self
+
+    def put(self, name: str, arguments: list[str], less_urgent: int = 0, shown: bool = False) -> None:
+        """``shown`` as it goes: for one of them at most."""
+        if shown:
+            command = [*PYTEST, *arguments]
+        else:
+            self._said[name] = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")
+            command = [*PYTEST, "-p", "no:cacheprovider", "-q", *arguments]
+        self._ended[name] = self._threads.submit(self._run, command, self._said.get(name, self._target), less_urgent)
+
+    def passed(self) -> dict[str, bool]:
+        """Waits for all: which of them passed."""
+        return {name: ended.result() == 0 for name, ended in self._ended.items()}
+
+    def _run(self, command: list[str], to: TextIO | None, less_urgent: int) -> int | None:
+        """How it ended; None where it was not begun any more."""
+        with self._lock:
+            if self._closed:
+                return None
+            process = subprocess.Popen(
+                command, cwd=ROOT, stdout=to, stderr=None if to is self._target else subprocess.STDOUT,
+                preexec_fn=lambda: os.nice(less_urgent),
+            )  # fmt: skip
+            self._running.add(process)
+        return process.wait()
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._closed = True
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        for process in self._running:
+            _end(process)
+        self._threads.shutdown()
+        to = self._target or sys.stdout
+        for name, said in self._said.items():
+            with said:
+                said.seek(0)
+                shutil.copyfileobj(said, to)
+                said.seek(0)
+                ended = None if self._ended[name].cancelled() else self._ended[name].result()
+                print(*last_words(said, ended or 0), sep="", end="", file=to, flush=True)
+
+
+def _end(process: subprocess.Popen) -> None:
     """It ends what its tests started, as at a terminal, before it is killed."""
-    if lane.poll() is None:
-        lane.send_signal(signal.SIGINT)
+    if process.poll() is None:
+        process.send_signal(signal.SIGINT)
         try:
-            lane.wait(ENDS_S)
+            process.wait(ENDS_S)
         except subprocess.TimeoutExpired:
-            lane.kill()
-            lane.wait()
-
-
-@contextmanager
-def _lane(marks: str, target: TextIO | None, less_urgent: int = 0) -> Iterator[Callable[[], bool]]:
-    """The tests with ``marks``, beside whatever is done in the block; what is given waits for them and says whether
-    they passed.  What they said comes behind all else."""
-    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
-        command = [*PYTEST, "-p", "no:cacheprovider", "-q", "-m", marks]
-        lane = subprocess.Popen(
-            command, cwd=ROOT, stdout=said, stderr=subprocess.STDOUT, preexec_fn=lambda: os.nice(less_urgent)
-        )
-        try:
-            yield lambda: lane.wait() == 0
-        finally:
-            _end(lane)
-            said.seek(0)
-            shutil.copyfileobj(said, target or sys.stdout)
-            said.seek(0)
-            print(*last_words(said, lane.returncode), sep="", end="", file=target or sys.stdout, flush=True)
+            process.kill()
+            process.wait()

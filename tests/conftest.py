@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,27 @@ from embedded.jars import ensure_jars
 from embedded.ports import free_ports
 
 ROOT = Path(__file__).resolve().parent.parent
+TESTS = "test_*.py"
+SHARED: pytest.StashKey[set[Path]] = pytest.StashKey()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--share", default="1/1", metavar="K/N", help="of the files of tests every N-th, from the K-th on")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[SHARED] = shared(config.getoption("--share"), (ROOT / "tests").rglob(TESTS))
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """What is another's share is not even imported."""
+    return True if collection_path.match(TESTS) and collection_path not in config.stash[SHARED] else None
+
+
+def shared(share: str, files: Iterable[Path]) -> set[Path]:
+    """Those of ``files`` that are in ``share``, "K/N": each is in one of N, whatever order they come in."""
+    number, of = map(int, share.split("/"))
+    return set(sorted(set(files))[number - 1 :: of])
 
 
 class RunningBroker:

@@ -1,29 +1,57 @@
-"""The whole of the tests in three lanes: each test is in one of them, and each lane's failure is the whole's."""
+"""The whole of the tests in three lanes: each test is in one run of them, and each run's failure is the whole's."""
 
 from __future__ import annotations
 
 import argparse
 import itertools
 import os
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from cli import test_command as testing
 from tests.cli.test_command_line import exit_code
+from tests.conftest import shared
 
 MEET_S = 60
 """Until one who waits alone fails: a start of Python's takes a tenth of a second, on a busy machine some."""
 
-LANES = testing.PURE, testing.BROKER, testing.SPARK
+MARKS = testing.PURE, testing.BROKER, testing.SPARK
+RUNS = *((testing.PURE, share) for share in testing.shares()), (testing.BROKER, None), (testing.SPARK, None)
 
-SAYS_ITS_MARKS = "import sys; print('marks:', sys.argv[-1]); sys.exit(int({fails!r} == sys.argv[-1]))"
+CHOSEN = f"""
+import sys
+def after(name):
+    return sys.argv[sys.argv.index(name) + 1] if name in sys.argv else None
+chosen = after('-m'), after('--share')
+FIRST = chosen == {(testing.PURE, testing.shares()[0])!r}
+"""
 
 
 @pytest.mark.parametrize("marks", list(itertools.product((True, False), repeat=3)))
 def test_every_test_but_long_ones_is_in_one_lane(marks: tuple[bool, bool, bool]) -> None:
     named = dict(zip(("long", "integration", "spark"), marks, strict=True))
-    assert sum(eval(each, {}, named) for each in LANES) == (not named["long"])
+    assert sum(eval(each, {}, named) for each in MARKS) == (not named["long"])
+
+
+def test_every_file_is_in_one_share() -> None:
+    files = sorted(Path(testing.ROOT, "tests").rglob("test_*.py"))
+    dealt = [shared(share, reversed(files)) for share in testing.shares()]
+    assert sorted(file for share in dealt for file in share) == files
+    assert max(map(len, dealt)) - min(map(len, dealt)) <= 1
+
+
+def test_of_a_share_nothing_else_is_collected(tmp_path) -> None:
+    names = set()
+    for share in ("1/2", "2/2"):
+        args = ["--collect-only", "-q", "-q", "-p", "no:cacheprovider", "--share", share, str(Path(__file__).parent)]
+        said = subprocess.run([*testing.PYTEST, *args], cwd=testing.ROOT, capture_output=True, text=True, check=True)
+        found = {line.split(":")[0] for line in said.stdout.splitlines() if ".py" in line}
+        assert found and not found & names
+        names |= found
+    assert {Path(name).name for name in names} == {file.name for file in Path(__file__).parent.glob("test_*.py")}
 
 
 @pytest.fixture
@@ -33,31 +61,28 @@ def lanes_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(testing, "ensure_jars", lambda *_: None)
 
 
-@pytest.mark.parametrize("fails", [None, *LANES])
-def test_all_are_run_and_any_may_fail(fails: str | None, lanes_alone, monkeypatch, capfd) -> None:
-    monkeypatch.setattr(testing, "PYTEST", [sys.executable, "-c", SAYS_ITS_MARKS.format(fails=fails)])
+@pytest.mark.parametrize("fails", [None, *RUNS])
+def test_all_are_run_and_any_may_fail(fails: tuple[str, str | None] | None, lanes_alone, monkeypatch, capfd) -> None:
+    says = CHOSEN + f"print('chosen:', chosen)\nsys.exit(int({fails!r} == chosen))"
+    monkeypatch.setattr(testing, "PYTEST", [sys.executable, "-c", says])
     assert exit_code("test") == int(fails is not None)
     said = capfd.readouterr().out
-    assert sorted(marks_in(said)) == sorted(LANES)
+    assert sorted(line for line in said.splitlines() if "chosen:" in line) == sorted(f"chosen: {run}" for run in RUNS)
     assert said.count("FAILED") == int(fails is not None)
-
-
-def marks_in(said: str) -> list[str]:
-    return [line.removeprefix("marks: ") for line in said.splitlines() if line.startswith("marks: ")]
 
 
 def test_tests_with_a_broker_and_with_spark_run_at_once(lanes_alone, tmp_path, monkeypatch) -> None:
     """Each waits at a pipe until the other is there."""
     os.mkfifo(pipe := tmp_path / "pipe")
     meets = f"""
-import signal, sys
+import signal
 signal.alarm({MEET_S})
-if sys.argv[-1] == {testing.BROKER!r}:
+if chosen[0] == {testing.BROKER!r}:
     open({str(pipe)!r}).read()
-elif sys.argv[-1] == {testing.SPARK!r}:
+elif chosen[0] == {testing.SPARK!r}:
     open({str(pipe)!r}, 'w').close()
 """
-    monkeypatch.setattr(testing, "PYTEST", [sys.executable, "-c", meets])
+    monkeypatch.setattr(testing, "PYTEST", [sys.executable, "-c", CHOSEN + meets])
     assert exit_code("test") == 0
 
 
@@ -66,7 +91,7 @@ def test_the_pure_tests_begin_beside_what_comes_before_the_others(lanes_alone, t
     os.mkfifo(pipe := tmp_path / "pipe")
     bounded = f"import signal, sys; signal.alarm({MEET_S}); "
     waits = f"{bounded}open({str(pipe)!r}).read()"
-    comes = f"{bounded}sys.argv[-1] == {testing.PURE!r} and open({str(pipe)!r}, 'w').close()"
+    comes = f"{CHOSEN}\n{bounded}FIRST and open({str(pipe)!r}, 'w').close()"
     monkeypatch.setattr(testing, "LINT", {"style": ["-c", waits]})
     monkeypatch.setattr(testing, "PYTEST", [sys.executable, "-c", comes])
     assert exit_code("test") == 0
@@ -75,24 +100,25 @@ def test_the_pure_tests_begin_beside_what_comes_before_the_others(lanes_alone, t
 def test_the_last_words_say_where_a_lane_died(lanes_alone, tmp_path, monkeypatch, capfd) -> None:
     dies = tmp_path / "tests" / "test_dies.py"
     dies.parent.mkdir()
-    dies.write_text(f"import os, sys\nif sys.argv[-1] == {testing.PURE!r}:\n    os.abort()\n")
+    dies.write_text(CHOSEN + "import os\nif FIRST:\n    os.abort()\n")
     monkeypatch.setattr(testing, "PYTEST", [sys.executable, "-X", "faulthandler", str(dies)])
     assert exit_code("test") == 1
-    words = capfd.readouterr().out.splitlines()[-4:]
-    assert words == [
-        "ended by SIGABRT", "Fatal Python error: Aborted", f'  File "{dies}", line 3 in <module>', "FAILED pytest, pure"
+    words = capfd.readouterr().out.splitlines()
+    at = len(CHOSEN.splitlines()) + 3
+    assert words[-1] == f"FAILED pytest, pure {testing.shares()[0]}"
+    assert words[-4:-1] == [
+        "ended by SIGABRT", "Fatal Python error: Aborted", f'  File "{dies}", line {at} in <module>'
     ]  # fmt: skip
 
 
 def test_one_that_is_interrupted_ends_what_runs(lanes_alone, tmp_path, monkeypatch, capfd) -> None:
     """The pure tests are under way, and end what they have begun."""
     os.mkfifo(pipe := tmp_path / "pipe")
-    stays = f"""
-import signal, sys
+    stays = f"""{CHOSEN}
+import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored where the tests run
 signal.alarm({MEET_S})
-print('marks:', sys.argv[-1], flush=True)
-if sys.argv[-1] == {testing.PURE!r}:
+if FIRST:
     try:
         open({str(pipe)!r}, 'w').close()
         signal.pause()
@@ -100,12 +126,12 @@ if sys.argv[-1] == {testing.PURE!r}:
         print('ended as at a terminal', flush=True)
 """
 
-    def interrupted(*_: object) -> bool:
+    def interrupted(*_: object) -> None:
         open(pipe).close()
         raise KeyboardInterrupt
 
     monkeypatch.setattr(testing, "PYTEST", [sys.executable, "-c", stays])
-    monkeypatch.setattr(testing, "_passes", interrupted)
+    monkeypatch.setattr(testing, "ensure_jars", interrupted)
     with pytest.raises(KeyboardInterrupt):
         testing.run(argparse.Namespace(json=False, unit=False, passed_on=[]))
     assert "ended as at a terminal" in capfd.readouterr().out
