@@ -1,13 +1,15 @@
 """Which objects must not be worked on any more, and by which query views were worked out: the fold of a controller's
 notes of what it was at.  Pure.
 
-Promises: an object that was alone at work when the controller ended, in two lives, is in quarantine until it is
-released; one that was at work among others is suspected, and so is to be taken alone next time.  Whatever came through
-is suspected no more.  A life that says that it ends (it was told to stop, it was fenced, no broker answered) blames
-nobody.
+Promises: an object that was to blame when the controller ended, in two lives, is in quarantine until it is released: it
+was alone at work, or of those at work the one suspect.  One that was at work among others is suspected, and so is to be
+taken alone next time.  Whatever came through is suspected no more.  A life that says that it ends (it was told to stop,
+it was fenced, no broker answered) blames nobody.
 
-Two lives, since anything may be killed once; alone, since of many at work one at most is to blame.  Who kills processes
-at random hits the same object twice, alone, about never: alone at work is what takes milliseconds.
+Two lives, since anything may be killed once; alone, since of many at work one at most is to blame.  The one suspect,
+since alone is not always to be had: what was made since the last life ended is at work when its turn comes, perhaps for
+minutes, and where somebody makes new objects all the time another one is so in each life.  Who kills processes at
+random hits the same object twice about never: what comes through takes milliseconds.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from schemas import codec
 WORK_NOTE = "work_note"
 
 DEATHS_MAX = 2
-"""Lives that ended while an object was alone at work, before nobody works on it any more."""
+"""Lives for whose end an object was to blame, before nobody works on it any more."""
 
 REFUSED = "58000"
 """The SQLSTATE of what is in quarantine, which nothing else here has."""
@@ -67,7 +69,7 @@ class Notes(NamedTuple):
     open: frozenset[str] = frozenset()
     """What is at work."""
     deaths: immutables.Map[str, int] = immutables.Map()
-    """Suspects: lives that ended while they were alone at work."""
+    """Suspects: for the ends of how many lives each was to blame."""
     plans: immutables.Map[str, int] = immutables.Map()
     """By view, the fingerprint of the query by which what it holds was worked out."""
 
@@ -82,8 +84,11 @@ class Notes(NamedTuple):
         """The note with which ``life`` begins: what is open now was at work when the last one ended."""
         crashed = bool(self.life) and not self.ended
         deaths = self.deaths
-        for name in self.open if crashed else ():
-            deaths = deaths.set(name, deaths.get(name, 0) + (len(self.open) == 1))
+        open_ = self.open if crashed else frozenset()
+        again = {name for name in open_ if name in self.deaths}
+        to_blame = open_ if len(open_) == 1 else again if len(again) == 1 else frozenset()
+        for name in open_:
+            deaths = deaths.set(name, deaths.get(name, 0) + (name in to_blame))
         return Note(NoteKind.BEGUN, life, (), tuple(sorted(deaths.items())), crashed, tuple(sorted(self.plans.items())))
 
     def apply(self, note: Note) -> Notes:

@@ -46,6 +46,13 @@ def did(life: str, *names: str) -> Note:
     (("1", took("1", "a", "b"), did("1", "a"), "2"), {"b": 1}, []),
     # Two at work at once that began one after the other are several too.
     (("1", took("1", "a"), took("1", "b"), "2"), {"a": 0, "b": 0}, []),
+    # Beside what is new in each life it is whoever was there each time.
+    (("1", took("1", "a", "b"), "2", took("2", "new", "a"), "3"), {"a": 1, "b": 0, "new": 0}, []),
+    (("1", took("1", "a"), "2", took("2", "new", "a"), "3"), {"a": 2, "new": 0}, ["a"]),
+    (("1", took("1", "a", "b"), "2", took("2", "c", "a"), "3", took("3", "d", "a"), "4"),
+     {"a": 2, "b": 0, "c": 0, "d": 0}, ["a"]),
+    (("1", took("1", "a", "b"), "2", took("2", "a", "b", "c"), "3"), {"a": 0, "b": 0, "c": 0}, []),
+    (("1", took("1", "a"), "2", took("2", "new", "a"), did("2", "a"), "3"), {"new": 1}, []),
     # A life that says that it ends blames nobody; nor does one that was deposed and did not know.
     (("1", took("1", "a"), Note(NoteKind.ENDED, "1"), "2"), {}, []),
     (("1", "2", took("1", "a"), "3"), {}, []),
