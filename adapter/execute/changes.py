@@ -103,7 +103,8 @@ class Changes:
         planned = await self._images.certain(
             session, lambda image: self._plans.plan_as(prepared, statement, image, session)
         )
-        async with self._lines.first_of(_line(each, params) for each in planned.plan.changes) as waited:
+        values = planned.plan.values(params)
+        async with self._lines.first_of(_line(each, values) for each in planned.plan.changes) as waited:
             for done in range(TRIES_MAX):
                 if done:
                     await pause(done)
@@ -186,6 +187,7 @@ class Changes:
         draws: Draws,
     ) -> _Made:
         plan = planned.plan
+        params = plan.values(params)
         if plan.restarts and session.defers_writes:
             hint = "say it outside of the block, or TRUNCATE in it, and ALTER COLUMN … RESTART behind it"
             raise unsupported("TRUNCATE … RESTART IDENTITY in a transaction block", hint)

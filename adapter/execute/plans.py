@@ -48,16 +48,19 @@ class Plans:
         """``sql`` as a skeleton and its values; ``None`` where it has none, or where the parser refuses it (it is
         parsed as it stands then, which says why).
 
-        Of a text that takes long to plan it is the second of its skeleton that is planned both ways, not the first:
-        most of what is sent once would otherwise pay twice for nothing."""
+        Of a text that takes long to plan, or that changes rows, it is the second of its skeleton that is planned both
+        ways, not the first: most of what is sent once would otherwise pay twice for nothing."""
         skeleton = self.cache.skeleton_of(sql)
-        if skeleton is None or len(sql) > ON_LOOP_CHARS_MAX and not self.cache.meets(skeleton):
+        if skeleton is None:
+            return None
+        if (skeleton.changes or len(sql) > ON_LOOP_CHARS_MAX) and not self.cache.meets(skeleton):
             return None
         try:
             of = await self._as_written(skeleton.text, skeleton.param_oids)
         except InvalidUsage:
             return None
-        return Statement(sql, (), of.parsed, {}, skeleton=skeleton, of=of) if isinstance(of.parsed, st.Query) else None
+        whole = isinstance(of.parsed, (st.Query, st.Change))
+        return Statement(sql, (), of.parsed, {}, skeleton=skeleton, of=of) if whole else None
 
     async def _as_written(self, sql: str, param_oids: Sequence[int]) -> Statement:
         if len(sql) <= ON_LOOP_CHARS_MAX:
@@ -124,7 +127,10 @@ class Plans:
                 return written
             planned.serves = True
         plan = filled(planned.plan, statement.skeleton)
-        return None if plan is None else replace(planned, plan=plan, announced=announced(planned))
+        if plan is None:
+            return None
+        told = announced(planned) if isinstance(plan, SelectPlan) else None
+        return replace(planned, plan=plan, announced=told)
 
     async def plan_as(self, prepared: Prepared, statement: Statement, image: Image, session: SessionState) -> Planned:
         """:meth:`plan` for parameters of the types that they had when it was prepared, since that is what they are

@@ -347,3 +347,10 @@ class ChangePlan:
     """Whether a literal in it was read by the session's zone."""
     restarts: tuple[tuple[str, int], ...] = ()
     """Of TRUNCATE … RESTART IDENTITY: the sequences that begin anew, and where."""
+    given: tuple[object | None, ...] = ()
+    """As of :class:`SelectPlan`: the values of the parameters in ``changes`` and ``returning``, where the statement's
+    text had them."""
+
+    def values(self, params: Sequence[object | None]) -> Sequence[object | None]:
+        """The values of the parameters in ``changes`` and ``returning``, where ``params`` are given."""
+        return params if self.params else self.given

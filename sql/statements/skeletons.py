@@ -1,14 +1,15 @@
-"""A query's skeleton: its text with the values that it compares columns with taken out.
+"""A statement's skeleton: its text with the values that it compares columns with taken out.
 
 ``SELECT * FROM t WHERE id = 7`` and ``… = 8`` are one query, asked for other values: who plans the first has planned
 the second.  Programs that put values into their texts, and drivers that do so for them, say each query anew.
 
 :func:`skeleton_of` takes out what is certainly nothing but a value: a whole number or a text that stands alone behind
 ``name =`` (or another comparison), so that as a parameter it is typed as the literal would have been: the number is an
-``int4``, the text what it is compared with.  All else stays where it is: what is cast or reckoned with, LIMIT,
-patterns, places in ORDER BY, arguments of functions.  :func:`fits` says whether the plan of a skeleton may serve,
-:func:`filled` puts the values in.  Whatever a literal may be refused for is found by planning the text itself: where
-anything here does not fit, that is what happens.  Pure.
+``int4``, the text what it is compared with.  So are UPDATE and DELETE read, whose SET says ``name =`` too, and there a
+whole number may stand behind ``name +`` and its kin: ``SET n = n + 1``.  All else stays where it is: what is cast or
+reckoned with, LIMIT, patterns, places in ORDER BY, arguments of functions.  :func:`fits` says whether the plan of a
+skeleton may serve, :func:`filled` puts the values in.  Whatever a literal may be refused for is found by planning the
+text itself: where anything here does not fit, that is what happens.  Pure.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ import re
 from dataclasses import dataclass, replace
 
 from journal.errors import InvalidUsage
-from sql.statements.plans import SelectPlan
+from sql.statements.plans import ChangePlan, SelectPlan, TableChange
 from trees.types import parse_literal
+from values.types import SqlType
 
 CHARS_MAX = 2_000
 """Of a text that is looked at: what people and programs ask by hand.  The look takes some 30 µs for 200 characters."""
@@ -38,9 +40,11 @@ _TOKEN = re.compile(
     )""",
     re.IGNORECASE | re.VERBOSE,
 )
-_QUERY = re.compile(r"\s*select\b", re.IGNORECASE)
+_BEGINS = re.compile(r"\s*(select|update|delete)\b", re.IGNORECASE)
 _COMPARED = frozenset({"=", "<>", "!=", "<", "<=", ">", ">="})
 _BEHIND = frozenset({None, ";", ")", "and", "or", "order", "group", "limit", "offset", "union", "having"})
+_RECKONED = frozenset({"+", "-", "*", "/", "%"})
+_BEHIND_IN_CHANGES = _BEHIND | {",", "where", "from", "returning"}
 _NO_COLUMN = frozenset(
     "all and any as between by case cast date default distinct else end escape except exists false for from group "
     "having ilike in intersect interval is isnull join like limit not notnull null offset on or order select similar "
@@ -61,6 +65,8 @@ class Skeleton:
 
     text: str
     values: tuple[int | str, ...]
+    changes: bool = False
+    """Whether it is an UPDATE or a DELETE."""
 
     @property
     def param_oids(self) -> tuple[int, ...]:
@@ -70,8 +76,10 @@ class Skeleton:
 
 def skeleton_of(text: str) -> Skeleton | None:
     """The skeleton of ``text``, or ``None`` where nothing is taken out or not all of it is understood."""
-    if len(text) > CHARS_MAX or _QUERY.match(text) is None or "--" in text or "/*" in text or "$" in text:
+    begins = _BEGINS.match(text) if len(text) <= CHARS_MAX else None
+    if begins is None or "--" in text or "/*" in text or "$" in text:
         return None
+    changes = begins[1].lower() != "select"
     tokens = []
     at = 0
     while (found := _TOKEN.match(text, at)) is not None:
@@ -83,7 +91,7 @@ def skeleton_of(text: str) -> Skeleton | None:
     for place, (kind, token, start) in enumerate(tokens):
         if kind == "text" and text[max(0, start - 1)] not in " \t\r\n=<>(,":
             return None  # E'…', B'…', U&'…' are read by other rules
-        if kind not in ("text", "number") or not _alone(tokens, place):
+        if kind not in ("text", "number") or not _alone(tokens, place, changes):
             continue
         value = token[1:-1].replace("''", "'") if kind == "text" else _int4(token)
         if value is None:
@@ -95,18 +103,23 @@ def skeleton_of(text: str) -> Skeleton | None:
         done = start + len(token)
         if len(values) > VALUES_MAX:
             return None
-    return Skeleton("".join([*parts, text[done:]]), tuple(values)) if values else None
+    return Skeleton("".join([*parts, text[done:]]), tuple(values), changes) if values else None
 
 
-def _alone(tokens: list[tuple[str, str, int]], place: int) -> bool:
-    """Whether the literal at ``place`` is all that a column is compared with."""
-    if place < 2 or tokens[place - 1][1] not in _COMPARED:
+def _alone(tokens: list[tuple[str, str, int]], place: int, changes: bool) -> bool:
+    """Whether the literal at ``place`` is all that a column is compared with; or, in one that ``changes`` rows, set to,
+    or the number that is reckoned with beside it."""
+    if place < 2:
+        return False
+    beside = tokens[place - 1][1]
+    if beside not in _COMPARED and not (changes and tokens[place][0] == "number" and beside in _RECKONED):
         return False
     kind, name, _ = tokens[place - 2]
     if kind != "quoted" and (kind != "word" or name.lower() in _NO_COLUMN):
         return False
     behind = tokens[place + 1] if place + 1 < len(tokens) else (None, None, 0)
-    return behind[0] in (None, "word", "sign") and (behind[1] and behind[1].lower()) in _BEHIND
+    may_follow = _BEHIND_IN_CHANGES if changes else _BEHIND
+    return behind[0] in (None, "word", "sign") and (behind[1] and behind[1].lower()) in may_follow
 
 
 def _int4(token: str) -> int | None:
@@ -114,7 +127,7 @@ def _int4(token: str) -> int | None:
     return value if value is not None and value <= _INT4_MAX else None
 
 
-def filled(plan: SelectPlan, skeleton: Skeleton) -> SelectPlan | None:
+def filled(plan: SelectPlan | ChangePlan, skeleton: Skeleton) -> SelectPlan | ChangePlan | None:
     """``plan``, which is of the text of ``skeleton`` and :func:`fits`, with its values; ``None`` where one of them is
     none of its type: planning the text itself says so."""
     try:
@@ -124,20 +137,56 @@ def filled(plan: SelectPlan, skeleton: Skeleton) -> SelectPlan | None:
         ])
     except InvalidUsage:
         return None
+    if isinstance(plan, ChangePlan):
+        return replace(plan, params={}, given=values)
     return replace(plan, params={}, system_oids={}, given=values, given_types=plan.params)
 
 
 def fits(plan: object, written: object) -> bool:
     """Whether ``plan``, of a skeleton, serves for texts of it, of which ``written`` is the plan of one as it stands:
     its values mean what they mean as literals, and what is found by an index there is found so here."""
+    if isinstance(plan, ChangePlan):
+        return isinstance(written, ChangePlan) and _changes_fit(plan, written)
     return (
         isinstance(plan, SelectPlan)
         and isinstance(written, SelectPlan)
-        and plan.kind == written.kind
         and (plan.kind == "peek" or plan.reads_system and plan.system.columns == written.system.columns)
+        and _queries_fit(plan, written)
+    )
+
+
+def _queries_fit(plan: SelectPlan, written: SelectPlan) -> bool:
+    return (
+        plan.kind == written.kind
         and plan.columns == written.columns
         and _index_of(plan) == _index_of(written)
         and all(kind.name in _READ_ALIKE and not kind.is_array for kind in plan.params.values())
+    )
+
+
+def _changes_fit(plan: ChangePlan, written: ChangePlan) -> bool:
+    """The value that a column is set to is a parameter of the column's type: one of a bounded type may be refused as a
+    parameter for what it is cut to as a literal."""
+    return (
+        not written.literals
+        and all(kind == SqlType(kind.name) for kind in plan.params.values())
+        and len(plan.changes) == len(written.changes) == 1
+        and _change_fits(plan.changes[0], written.changes[0])
+        and (plan.returning and plan.returning.columns) == (written.returning and written.returning.columns)
+    )
+
+
+def _change_fits(change: TableChange, written: TableChange) -> bool:
+    """Alike but for the query with its parameters, and for what a commit is held against."""
+    new = change.new
+    if new is not None and written.new is not None:
+        new = replace(new, query=written.new.query, params=written.new.params)
+    return (
+        replace(change, query=written.query, point=written.point, new=new) == written
+        and (change.point and change.point.unique) == (written.point and written.point.unique)
+        and [each.table_id for each in change.query.keys_seen] == [each.table_id for each in written.query.keys_seen]
+        and change.query.kind == "peek"
+        and _queries_fit(change.query, written.query)
     )
 
 

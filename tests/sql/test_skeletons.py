@@ -30,6 +30,12 @@ VALUES = ("7", "0", "'7'", "'a'", "'t'", "''", "'2024-01-01'", "'00000000-0000-0
     ("select a = 1, (a = 1) from t where b = 1 and c = 2",
      "select a = 1, (a = $1) from t where b = $1 and c = $2", (1, 2)),
     ("select * from t where a = '1' and b = '1'", "select * from t where a = $1 and b = $2", ("1", "1")),
+    ("update t set a = 1, b = 'x' where id = 7 returning a", "update t set a = $1, b = $2 where id = $3 returning a",
+     (1, "x", 7)),
+    ("Update t SET a=a+10 , b = b - 1 FROM u WHERE k = 'it''s'", "Update t SET a=a+$1 , b = b - $2 FROM u WHERE k = $3",
+     (10, 1, "it's")),
+    ("update t set a = a * 2 where b = 2 and a % 2 = 1", "update t set a = a * $1 where b = $1 and a % 2 = 1", (2,)),
+    ("delete from t where a = 5 or b > 'x';", "delete from t where a = $1 or b > $2;", (5, "x")),
 ])  # fmt: skip
 def test_values_beside_columns_are_taken_out(text, skeleton, values):
     found = skeleton_of(text)
@@ -48,6 +54,9 @@ def test_values_beside_columns_are_taken_out(text, skeleton, values):
     "select case when a = 1 then 2 end from t", "select * from t where s = 'a", "insert into t values (1)",
     "select * from t where 'a' = s", "select * from t where s = U&'a'", "select interval = 1 from t",
     "select * from t where a = 1 for update", "select * from t where id = 0x1F", "select * from t where id = 1_000",
+    "select a + 1 from t", "update t set a = 1.5", "update t set a = a || 'x'", "update t set a = -1",
+    "update t set a = b - 1.5", "update t set a = b + 1 + 2", "update t set (a, b) = (1, 2)",
+    "update t set a = e'x'", "delete from t where a in (1, 2)", "update t set a = date '2020-01-01'",
 ])  # fmt: skip
 def test_what_may_mean_something_else_stays(text):
     assert skeleton_of(text) is None
