@@ -18,6 +18,7 @@ from controllers.compute.operators.operator import Explained
 from controllers.compute.peek_query import query_of
 from controllers.peeks.peek import Considered, Peek
 from journal.errors import InvalidUsage
+from lower.lookup.among import AMONG
 from lower.lookup.asked import Lookup
 from lower.lookup.lists import Key
 from oracle.state import OracleState
@@ -189,7 +190,7 @@ def _select(plan: SelectPlan, image: ImageLike, gear: str, planned: Sequence[str
     if found is not None:
         index = image.item(found.index_id)
         on = image.item(found.relation_id)
-        listed = None if plan.lookup is None or index is None else listed_keys(image, found, index.cluster_id)
+        listed = None if plan.lookup is None or index is None else listed_keys(image, found, index.cluster_id, None)
         lines.append(_looked_up(found, index, on, listed))
         made = ["evaluated by the adapter"] if plan.lookup is None else _residual(found.residual, on)
         lines += [f"  {line}" for line in made]
@@ -206,7 +207,9 @@ def _looked_up(
     length, several = len(found.key), ""
     if listed is not None and listed[2]:
         on, index, keys = listed
-        length, several = len(keys[0]), f", one of {len(keys)} keys"
+        word, of, *_ = keys[0][-1]
+        members = f"the keys in ${of}" if word == "param" and of in found.lists else f"{len(keys)} keys"
+        length, several = len(keys[0]), f", one of {members}"
     columns = ", ".join(key_names(index, on)[:length]) if index else ""
     by = f" by {columns}{several}" if columns else ", whole relation"
     return f"Index lookup on {index.name if index else found.index_id}{by}"
@@ -253,6 +256,8 @@ def _shown(node: object, names: Sequence[str]) -> str:
         return f"{parts[0]} IS NULL"
     if kind == "not":
         return f"NOT ({parts[0]})"
+    if kind == AMONG:
+        return f"{parts[0]} = ANY ({parts[1]})"
     if kind == "in":
         return f"{parts[0]} IN ({', '.join(parts[1:])})"
     if kind in ("and", "or"):

@@ -196,13 +196,15 @@ def _keyed(
     return keyed if keyed.takes(written) else None
 
 
-def listed_keys(image: ImageLike, lookup: Asked, cluster_id: str) -> tuple[Table, Index, list[Key]] | None:
-    """The keys that ``lookup`` lists, where they are asked for one by one: of a table that has all the columns it ever
-    had, in an index of that cluster."""
+def listed_keys(
+    image: ImageLike, lookup: Asked, cluster_id: str, params: Sequence[object | None] | None
+) -> tuple[Table, Index, list[Key]] | None:
+    """The keys that ``lookup`` lists with ``params``, where they are asked for one by one: of a table that has all the
+    columns it ever had, in an index of that cluster."""
     table = image.item(lookup.relation_id)
     if not isinstance(table, Table) or table.dropped:
         return None
-    found = listed(lookup, table, indexes_of(table.id, cluster_id, image))
+    found = listed(lookup, table, indexes_of(table.id, cluster_id, image), params)
     return None if found is None else (table, *found)
 
 
@@ -210,11 +212,11 @@ def _listed(
     image: Image, plan: SelectPlan, params: Sequence[object | None], cluster_id: str, written: Sequence[Rows]
 ) -> list[Keyed] | None:
     """The keys, each once, whose rows ``plan`` sees, where it lists them."""
-    found = None if plan.lookup is None else listed_keys(image, plan.lookup, cluster_id)
+    values, _ = plan.values(params)
+    found = None if plan.lookup is None else listed_keys(image, plan.lookup, cluster_id, values)
     if found is None:
         return None
     table, index, keys = found
-    values, _ = plan.values(params)
     known = [Keyed(table, index, tuple([key_value(part, values) for part in key])) for key in keys]
     distinct = list({each.key: each for each in known if None not in each.key}.values())
     return distinct if distinct and distinct[0].takes(written) else None

@@ -129,7 +129,7 @@ class Reads:
         timeout_ms = min(session.statement_timeout_ms or PEEK_TIMEOUT_MS, PEEK_TIMEOUT_MS)
         lookup = None
         inputs = tuple([each for each in plan.inputs if each not in given])
-        if plan.lookup is not None and not own and not given:
+        if plan.lookup is not None and plan.lookup.serves(plan.values(params)[0]) and not own and not given:
             key, residual = plan.asked(params)
             lookup = Lookup(plan.lookup.index_id, plan.lookup.relation_id, key, residual)
         deadline = time.monotonic() + timeout_ms / 1000

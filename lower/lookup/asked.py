@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 
+from lower.lookup.among import AMONG, MEMBERS_MAX, listed, parameters_in
 from trees.nodes import rounded
 from trees.types import format_literal, parse_literal
 from values.scalars import single
@@ -42,6 +43,17 @@ class Lookup:
         """``(key values, residual text)`` for one execution."""
         return self.values(params), self._fixed or json.dumps(_fill(self.residual, params))
 
+    def serves(self, params: Sequence[object | None]) -> bool:
+        """Whether an index may be asked it with these values: a list of a parameter's is compared with each row, so
+        they have to be few, and so has the list.  Who asks for each of a list's keys asks otherwise."""
+        lists = [params[number - 1] or () for number in self.lists]
+        return not lists or bool(self.key) and max(map(len, lists)) <= MEMBERS_MAX
+
+    @cached_property
+    def lists(self) -> frozenset[int]:
+        """Parameters of which a value may be any one."""
+        return parameters_in(self.residual)
+
     @cached_property
     def _fixed(self) -> str | None:
         """The residual's text where no parameter is in it: then it is the same for every execution."""
@@ -66,6 +78,8 @@ def _has_param(node: object) -> bool:
 
 def _fill(node: object, params: Sequence[object | None]) -> object:
     if isinstance(node, (list, tuple)):
+        if node and node[0] == AMONG:
+            node = listed(node, params)
         if len(node) == 3 and node[0] in PARAMETERS:
             value = params[node[1] - 1]
             if node[2] == "integer":

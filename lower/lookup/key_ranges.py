@@ -18,6 +18,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from collection.ordered_keys import Bounds, after, bounds_of, codes, integer_code, key_of
+from lower.lookup.among import AMONG, listed
 from lower.lookup.asked import PARAMETERS, key_value
 from lower.lookup.portable import Form
 from values.types import SqlType, arrow_type
@@ -133,6 +134,8 @@ class _Conditions:
             return self.all_of(form[1:])
         if word == "or":
             return _bounded([box for each in form[1:] for box in self._boxes(each)])
+        if word == AMONG:
+            return self._boxes(listed(form, self._params))
         if word == "in":
             return _bounded([box for each in form[2:] for box in self._compared("=", form[1], each)])
         if word in _FLIPPED:

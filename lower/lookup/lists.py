@@ -1,7 +1,8 @@
 """Keys of an index that a lookup lists (``k IN (…)``, ``k = 1 OR k = 2``), each of which finds rows of its own.  Pure.
 
-An index takes one key a question, and without one looks at all of its rows.  A reader that asks for each key of the
-list has the same rows, which still have to pass the lookup's residual, the list in it included.
+``k = ANY ($1)`` is such a list once the parameter has a value.  An index takes one key a question, and without one
+looks at all of its rows.  A reader that asks for each key of the list has the same rows, which still have to pass the
+lookup's residual, the list in it included.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from catalog_log.objects import Index, Relation, key_names, places
+from lower.lookup import among
+from lower.lookup.among import MEMBERS_MAX
 from lower.lookup.asked import Lookup
 from lower.lookup.lowering import conjuncts_of, same_family
 from lower.lookup.portable import Form
@@ -17,15 +20,22 @@ from values.types import carried, parse_type
 Key = tuple[tuple[object, ...], ...]
 """Expressions for the leading columns of an index, as :class:`lower.lookup.asked.Lookup` has them."""
 
-KEYS_MAX = 64
-"""Keys of one statement that are asked for one by one: a quarter of what one request may have, some ms with the rows.
-With more of them the index looks at all of its rows, or the cluster reads the table."""
+KEYS_MAX = MEMBERS_MAX
+"""Keys of one statement that are asked for one by one.  With more of them the index looks at all of its rows, or the
+cluster reads the table."""
 
 
-def listed(lookup: Lookup, relation: Relation, indexes: Sequence[Index]) -> tuple[Index, list[Key]] | None:
-    """One of ``indexes`` of ``relation``, and the keys that rows which ``lookup`` finds have in it, of one length;
-    ``None`` where it lists none.  The same key may be there twice, and NULL is none of them."""
-    lists = [found for each in conjuncts_of(lookup.residual.get("filter")) if (found := _list(each)) is not None]
+def listed(
+    lookup: Lookup, relation: Relation, indexes: Sequence[Index], params: Sequence[object | None] | None
+) -> tuple[Index, list[Key]] | None:
+    """One of ``indexes`` of ``relation``, and the keys that rows which ``lookup`` finds with ``params`` have in it, of
+    one length; ``None`` where it lists none.  The same key may be there twice, and NULL is none of them.  Where nobody
+    knows ``params`` yet, a list that is a parameter's is one key (:func:`lower.lookup.among.listed`)."""
+    terms = [
+        among.listed(each, params) if each[0] == among.AMONG else each
+        for each in conjuncts_of(lookup.residual.get("filter"))
+    ]
+    lists = [found for each in terms if (found := _list(each)) is not None]
     if not lists:
         return None
     place = places(relation)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from journal.errors import InvalidUsage
+from lower.lookup.among import AMONG, any_of
 from plan import scalars as s
 from plan.types import BOOL, INTERVAL, NOTHING, is_float, is_integer, is_number
 from trees import types as t
@@ -73,8 +74,9 @@ class Portable:
             return ["lit", known[0], str(known[1])], known[1]
         if isinstance(scalar, s.Call):
             return self._call(scalar, depth)
-        if self._here and isinstance(scalar, s.Case):
-            return self._case(scalar, depth)
+        if isinstance(scalar, s.Case):
+            found = any_of(scalar)
+            return self._case(scalar, depth) if found is None else self._among(*found, depth)
         if isinstance(scalar, s.Cast):
             form, kind = self.of(scalar.value, depth + 1)
             if kind == scalar.type:
@@ -156,8 +158,23 @@ class Portable:
             return [name, a, b], kind
         raise NotPortable
 
+    def _among(self, value: s.Scalar, array: s.Scalar, depth: int) -> tuple[Form, SqlType]:
+        while isinstance(array, s.Cast):
+            array = array.value
+        kind = self._params[array.number] if isinstance(array, s.Parameter) else None
+        if kind is None or not kind.is_array or kind.is_free:
+            raise NotPortable
+        element = carried(kind.element)
+        if isinstance(value, s.Cast) and is_integer(value.type) and is_integer(value.value.type):
+            value = value.value  # which compare as what they are
+        form, of = self.of(value, depth + 1)
+        self.check_compared(of, element)
+        if is_float(of) or is_float(element):
+            raise NotPortable
+        return [AMONG, form, ["param", array.number, str(element.array)]], BOOL
+
     def _case(self, node: s.Case, depth: int) -> tuple[Form, SqlType]:
-        if node.operand is not None or node.otherwise is None:
+        if not self._here or node.operand is not None or node.otherwise is None:
             raise NotPortable
         conditions, values = zip(*node.branches, strict=True)
         tests = [self.of(each, depth + 1) for each in conditions]

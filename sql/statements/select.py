@@ -12,6 +12,7 @@ from journal.errors import InvalidUsage
 from journal.timestamps import CatalogTs
 from lower.duckdb.decided import Undecided, decided
 from lower.lookup.asked import Lookup
+from lower.lookup.lists import listed
 from lower.lookup.lowering import lookup, read_by
 from lower.lookup.points import one_row
 from plan import relations as r
@@ -238,7 +239,13 @@ def _lookup_of(plan: r.Relation, bound: Bound, image: ImageLike, names: Names) -
     cluster, item = image.cluster_by_name(names.cluster), image.item(read_by(plan) or "")
     if cluster is None or not isinstance(item, Relation) or isinstance(item, View):
         return None
-    return lookup(plan, item, indexes_of(item.id, cluster.id, image), bound.params)
+    indexes = indexes_of(item.id, cluster.id, image)
+    found = lookup(plan, item, indexes, bound.params)
+    if found is None or not found.lists or found.key:
+        return found
+    # What is one of a parameter's values is found where each of these is a key; an engine compares them better.
+    asked_apart = isinstance(item, Table) and not item.dropped and listed(found, item, indexes, None) is not None
+    return found if asked_apart else None
 
 
 def _one_row_of(query: r.Query, bound: Bound, image: ImageLike, names: Names) -> Lookup | None:

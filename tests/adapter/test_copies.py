@@ -39,8 +39,8 @@ def on_a_loop(test):
     return run
 
 
-async def rows(connection, query: str) -> list[tuple]:
-    return await (await connection.execute(query)).fetchall()
+async def rows(connection, query: str, params: tuple | None = None) -> list[tuple]:
+    return await (await connection.execute(query, params)).fetchall()
 
 
 async def copied(connection, statement: str, *data: bytes) -> str:

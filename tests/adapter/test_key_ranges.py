@@ -74,6 +74,23 @@ def test_an_insert_hangs_on_the_range_that_it_selects_from():
     run(story)
 
 
+def test_a_change_hangs_on_the_keys_that_an_array_has():
+    async def story(world):
+        async with world.adapter("a") as a, world.adapter("b") as b:
+            await table(a)
+            stats = lambda: a.oracle.state.stats.parts_refused  # noqa: E731
+            change = "update t set n = n + 1 where a = any($1)"
+            before_commit(a, lambda: b.sql("update t set n = n + 1 where a in (4, 6)"))
+            assert await a.sql(change, [5, None, 7]) == "UPDATE 2" and stats() == 0
+            before_commit(a, lambda: b.sql("insert into t values (7, 'phantom', 0)"))
+            assert await a.sql(change, [5, 7]) == "UPDATE 3" and stats() == 1, "a row that it had not seen"
+            before_commit(a, lambda: b.sql("delete from t where a = 7 and b = 'phantom'"))
+            assert await a.sql(change, [7] * 100) == "UPDATE 1" and stats() == 2
+            assert await a.sql(change, []) == await a.sql(change, None) == "UPDATE 0"
+
+    run(story)
+
+
 def test_older_environments_know_no_ranges(monkeypatch):
     """Code of then, which may be beside us, says keys that no range has in it."""
 

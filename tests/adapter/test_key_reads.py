@@ -136,6 +136,89 @@ async def test_a_list_of_keys_is_asked_for_key_by_key(read, found):
             assert by_list.call_count == 6 and asked == []
 
 
+ANY = (
+    ("select k, n from t where k = any(%s) order by k", [3, 7, 7, 60], [(3, 30), (7, 70)]),
+    ("select k from t where k = any(%s::bigint[]) and n > 30", [3, 7, 1 << 40], [(7,)]),
+    ("select k from t where k = any(%s) and n = any(%s) order by k", ([3, 7, 9], [70, 90, None]), [(7,), (9,)]),
+    ("select sum(n), count(*) from t where k = any(%s)", [None, 7, 8], [(150, 2)]),
+    ("select x from t where k = 7 and n = any(%s)", [70, 71], [("x7",)]),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("read", "given", "found"), ANY)
+@on_a_loop
+async def test_values_of_an_array_are_keys_that_are_asked_for_one_by_one(read, given, found):
+    given = given if isinstance(given, tuple) else (given,)
+    async with opened(TABLE, ROWS, autocommit=True) as (c, asked):
+        assert await rows(c, read, given) == found
+        async with c.transaction():
+            assert (await c.execute("update t set n = n + 0 where k = any(%s)", ([3, 9, None],))).rowcount == 2
+            assert await rows(c, read, given) == found
+            assert (await c.execute("delete from t where k = any(%s)", ([3, 60],))).rowcount == 1
+            await c.execute("insert into t values (3, 30, 'new')")
+            assert await rows(c, "select n from t where k = any(%s) order by n", ([3, 4],)) == [(30,), (40,)]
+        assert asked == []
+
+
+KINDS = {
+    "smallint": ["1", "-2", "32767"], "bigint": ["1", "9007199254740993"], "numeric(8, 2)": ["1.50", "1.5", "7"],
+    "text": ["", "a", "A", "it's", "NULL", "a,b"], "varchar(3)": ["a", "abc"], "boolean": ["true", "false"],
+    "uuid": ["00000000-0000-0000-0000-000000000001"], "date": ["2024-02-29"], "bytea": ["\\x00ff", "\\x"],
+    "timestamp": ["2024-02-29 01:02:03.000004"], "timestamptz": ["2024-02-29 01:02:03+02"], "char(3)": ["a", "a  "],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@on_a_loop
+async def test_values_of_arrays_of_each_type_find_what_is_found_without_an_index(kind):
+    table = f"create table t (k {kind}, n int)"
+    values = ", ".join(f"({quoted(text)}, {n})" for n, text in enumerate([*KINDS[kind], None]))
+    async with opened(table, "create index on t (k)", f"insert into t values {values}", autocommit=True) as (c, _):
+        for given in ([*KINDS[kind], None], KINDS[kind][:1], KINDS[kind][-1:], [None], []):
+            for array in (f"%s::{kind}[]", "%s"):
+                text, found = f"select n from t where k = any({array}) order by n", []
+                for way in (KeyReads.answer, by_cluster):
+                    with patch.object(KeyReads, "answer", way):
+                        found.append(await told(c, text, given))
+                assert found[0] == found[1], (text, given)
+
+
+async def told(connection, text: str, given: list) -> object:
+    """Rows, or the error; the array is sent as a text of no type, as drivers do that leave it to the server."""
+    items = ["NULL" if each is None else '"' + each.replace("\\", "\\\\") + '"' for each in given]
+    try:
+        return await rows(connection, text, ("{" + ", ".join(items) + "}",))
+    except psycopg.Error as error:
+        return error.sqlstate
+
+
+def quoted(text: str | None) -> str:
+    return "null" if text is None else "'" + text.replace("'", "''") + "'"
+
+
+@on_a_loop
+async def test_arrays_that_are_no_lists_of_keys_are_read_as_before():
+    async with opened(TABLE, ROWS, "create index on t (x)", autocommit=True) as (c, asked):
+        counted = "select count(*) from t where k = any(%s)"
+        assert await rows(c, "select k from t where x = any(%s) order by k", (["x3", "x4", "X3"],)) == [(3,), (4,)]
+        assert asked == []
+        with patch.object(KeyReads, "_at_once", side_effect=AssertionError("a key is asked for")):
+            assert await rows(c, counted, ([],)) == [(0,)]
+            assert await rows(c, counted, (None,)) == [(0,)]
+            assert await rows(c, counted, ([None],)) == [(0,)]
+            assert await rows(c, counted, (list(range(2, 80)),)) == [(49,)]
+            assert await rows(c, "select k from t where n = any(%s) order by k", ([30, 40],)) == [(3,), (4,)]
+            assert await rows(c, "select count(*) from t where not k = any(%s)", ([3, 4],)) == [(48,)]
+            assert await rows(c, "select count(*) from t where k <> all(%s)", ([3, 4],)) == [(48,)]
+            told = "select k, k = any(%s) from t where k = 3 or n = 40 order by k"
+            assert await rows(c, told, ([3, None],)) == [(3, True), (4, None)]
+        asked.clear()
+        assert await rows(c, "select n, n = any(%s) from t where k = 3", ([3, None],)) == [(30, None)]
+        assert asked == []
+        assert await rows(c, "select n from t where k = 3 and n = any(%s)", (list(range(90)),)) == [(30,)]
+        assert len(asked) == 1, "an engine compares with many values better"
+
+
 @on_a_loop
 async def test_long_lists_and_columns_of_no_index_are_read_as_before():
     async with opened(TABLE, ROWS, autocommit=True) as (c, _):
