@@ -118,7 +118,8 @@ class StorePeeks:
         assert state.last_ts >= as_of and self.catalog.upper() > peek.catalog_ts
         own = {each.collection_id: each.values for each in peek.own}
         tables = {each: self._relation(each, state, as_of, own.get(each, ())) for each in peek.inputs} | unpacked(peek)
-        if peek.lookup is not None and self.catalog.image.item(peek.lookup.index_id) is not None:  # or it went meanwhile
+        index = None if peek.lookup is None else self.catalog.image.item(peek.lookup.index_id)
+        if index is not None:  # it may have gone meanwhile
             return Answer(self._lookup(peek.lookup, tables[peek.lookup.relation_id]), as_of)
         text = sqlglot.transpile(query_of(peek).spark_sql, read="spark", write="duckdb")[0]
         own_functions = {each.lower() for each in re.findall(r"TM_\w+", text)} & set(OWN)
