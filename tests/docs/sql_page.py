@@ -151,8 +151,8 @@ KEY `(id)`, `tenant = 7 AND at > '…'` of one on `(tenant, at)`, `IN`, `= ANY (
 between them (up to 64 ranges). A row that comes into a range counts. Keys are told by comparisons of the key's columns,
 from the first one on, with values of their own type, in `WHERE` or in the `ON` of a join, in subqueries and plain views
 too; by anything else (`<>`, `NOT`, `IS NULL`, a column that is reckoned with, floats, what is above a LIMIT or a
-window, the table that an `UPDATE … FROM` changes, a materialized view) all of the table is read, and so it is in environments of a
-catalog format below 13. Outside of a transaction block the
+window, the table that an `UPDATE … FROM` changes, a materialized view) all of the table is read, and so it is in
+environments of a catalog format below 13. Outside of a transaction block the
 statement is then made anew from what there is now, up to 16 times within some two seconds, then it is 40001; in a block
 COMMIT is 40001, and the block reads what it has changed at the one timestamp where it read it, at any isolation level.
 Where whole tables are read, an UPDATE of one into which others insert all the time may lose. One
