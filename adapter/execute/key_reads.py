@@ -199,12 +199,9 @@ def _keyed(
 def listed_keys(
     image: ImageLike, lookup: Asked, cluster_id: str, params: Sequence[object | None] | None
 ) -> tuple[Table, Index, list[Key]] | None:
-    """The keys that ``lookup`` lists with ``params``, where they are asked for one by one: of a table that has all the
-    columns it ever had, in an index of that cluster."""
+    """The keys that ``lookup`` lists with ``params`` in an index of that cluster, as of :mod:`lower.lookup.lists`."""
     table = image.item(lookup.relation_id)
-    if not isinstance(table, Table) or table.dropped:
-        return None
-    found = listed(lookup, table, indexes_of(table.id, cluster_id, image), params)
+    found = None if table is None else listed(lookup, table, indexes_of(table.id, cluster_id, image), params)
     return None if found is None else (table, *found)
 
 

@@ -63,7 +63,7 @@ def any_of(node: s.Case) -> tuple[s.Scalar, s.Scalar] | None:
     return None
 
 
-def listed(form: Sequence, params: Sequence[object | None] | None) -> list:
+def as_list(form: Sequence, params: Sequence[object | None] | None) -> list:
     """What ``form`` is with ``params``: a list of values, NULL where there is none, false where it is empty.  Where
     nobody knows them yet (``None``), the list's one member is the parameter, as if it were of its elements' type."""
     _, value, (_, number, kind) = form

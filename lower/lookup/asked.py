@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 
-from lower.lookup.among import AMONG, MEMBERS_MAX, listed, parameters_in
+from lower.lookup.among import AMONG, MEMBERS_MAX, as_list, parameters_in
 from trees.nodes import rounded
 from trees.types import format_literal, parse_literal
 from values.scalars import single
@@ -79,7 +79,7 @@ def _has_param(node: object) -> bool:
 def _fill(node: object, params: Sequence[object | None]) -> object:
     if isinstance(node, (list, tuple)):
         if node and node[0] == AMONG:
-            node = listed(node, params)
+            node = as_list(node, params)
         if len(node) == 3 and node[0] in PARAMETERS:
             value = params[node[1] - 1]
             if node[2] == "integer":

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from collection.ordered_keys import Bounds, after, bounds_of, codes, integer_code, key_of
-from lower.lookup.among import AMONG, listed
+from lower.lookup.among import AMONG, as_list
 from lower.lookup.asked import PARAMETERS, key_value
 from lower.lookup.portable import Form
 from values.types import SqlType, arrow_type
@@ -135,7 +135,7 @@ class _Conditions:
         if word == "or":
             return _bounded([box for each in form[1:] for box in self._boxes(each)])
         if word == AMONG:
-            return self._boxes(listed(form, self._params))
+            return self._boxes(as_list(form, self._params))
         if word == "in":
             return _bounded([box for each in form[2:] for box in self._compared("=", form[1], each)])
         if word in _FLIPPED:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from catalog_log.objects import Index, Relation, key_names, places
+from catalog_log.objects import Index, Relation, Table, key_names, places
 from lower.lookup import among
 from lower.lookup.among import MEMBERS_MAX
 from lower.lookup.asked import Lookup
@@ -29,10 +29,13 @@ def listed(
     lookup: Lookup, relation: Relation, indexes: Sequence[Index], params: Sequence[object | None] | None
 ) -> tuple[Index, list[Key]] | None:
     """One of ``indexes`` of ``relation``, and the keys that rows which ``lookup`` finds with ``params`` have in it, of
-    one length; ``None`` where it lists none.  The same key may be there twice, and NULL is none of them.  Where nobody
-    knows ``params`` yet, a list that is a parameter's is one key (:func:`lower.lookup.among.listed`)."""
+    one length; ``None`` where it lists none, and where they are not asked for one by one: of what is no table that has
+    all the columns it ever had.  The same key may be there twice, and NULL is none of them.  Where nobody knows
+    ``params`` yet, a list that is a parameter's is one key (:func:`lower.lookup.among.as_list`)."""
+    if not isinstance(relation, Table) or relation.dropped:
+        return None
     terms = [
-        among.listed(each, params) if each[0] == among.AMONG else each
+        among.as_list(each, params) if each[0] == among.AMONG else each
         for each in conjuncts_of(lookup.residual.get("filter"))
     ]
     lists = [found for each in terms if (found := _list(each)) is not None]

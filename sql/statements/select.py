@@ -244,8 +244,7 @@ def _lookup_of(plan: r.Relation, bound: Bound, image: ImageLike, names: Names) -
     if found is None or not found.lists or found.key:
         return found
     # What is one of a parameter's values is found where each of these is a key; an engine compares them better.
-    asked_apart = isinstance(item, Table) and not item.dropped and listed(found, item, indexes, None) is not None
-    return found if asked_apart else None
+    return None if listed(found, item, indexes, None) is None else found
 
 
 def _one_row_of(query: r.Query, bound: Bound, image: ImageLike, names: Names) -> Lookup | None:
