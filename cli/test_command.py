@@ -143,11 +143,11 @@ class _Lanes:
         with self._lock:
             if self._closed:
                 return None
-            process = subprocess.Popen(
-                command, cwd=ROOT, stdout=to, stderr=None if to is self._target else subprocess.STDOUT,
-                preexec_fn=lambda: os.nice(less_urgent),
-            )  # fmt: skip
+            errors = None if to is self._target else subprocess.STDOUT
+            process = subprocess.Popen(command, cwd=ROOT, stdout=to, stderr=errors)
             self._running.add(process)
+        # Not between fork and exec: other threads may hold what Python needs there.
+        os.setpriority(os.PRIO_PROCESS, process.pid, os.getpriority(os.PRIO_PROCESS, 0) + less_urgent)
         return process.wait()
 
     def __exit__(self, *_: object) -> None:
