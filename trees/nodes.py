@@ -322,7 +322,7 @@ def rounded(value: object, sql_type: SqlType) -> object:
 
     22003 where it has none for those before it.
     """
-    if sql_type.name != "numeric" or not isinstance(value, Decimal):
+    if sql_type.name != "numeric" or not isinstance(value, Decimal) or value.is_nan():
         return value
     found = value.quantize(Decimal(1).scaleb(-sql_type.scale), rounding="ROUND_HALF_UP", context=WIDE)
     if found and found.adjusted() >= sql_type.precision - sql_type.scale:

@@ -1,14 +1,16 @@
 """``x = ANY ($n)`` in lookups: whether a value is one of a parameter's, which are known once it runs.  Pure.
 
-A plan has it as ``["among", E, ["param", n, "type[]"]]``.  No evaluator is sent that: with the parameter's value it is
-``["in", E, …]``, which all of them have.
+A plan has it as ``["among", E, ["param", n, "type[]"]]``, or with ``"cast"`` where each element is rounded to the type.
+No evaluator is sent that: with the parameter's value it is ``["in", E, …]``, which all of them have.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 
 from plan import scalars as s
+from trees.nodes import rounded
 from trees.types import format_literal
 from values.types import parse_type
 
@@ -66,13 +68,15 @@ def any_of(node: s.Case) -> tuple[s.Scalar, s.Scalar] | None:
 def as_list(form: Sequence, params: Sequence[object | None] | None) -> list:
     """What ``form`` is with ``params``: a list of values, NULL where there is none, false where it is empty.  Where
     nobody knows them yet (``None``), the list's one member is the parameter, as if it were of its elements' type."""
-    _, value, (_, number, kind) = form
+    _, value, (word, number, kind) = form
     element = parse_type(kind).element
     if params is None:
-        return ["in", value, ["param", number, str(element)]]
+        return ["in", value, [word, number, str(element)]]
     given = params[number - 1]
     if not given:
         return ["lit", None if given is None else "false", "bool"]
+    if word == "cast":
+        given = [each if each is None else rounded(Decimal(each), element) for each in given]
     texts = [each if each is None else format_literal(each, element) for each in given]
     return ["in", value, *(["lit", text, str(element)] for text in texts)]
 

@@ -14,7 +14,7 @@ from functools import cached_property
 
 from lower.lookup.among import AMONG, MEMBERS_MAX, as_list, parameters_in
 from trees.nodes import rounded
-from trees.types import format_literal, parse_literal
+from trees.types import NUMERIC, format_literal, parse_literal
 from values.scalars import single
 from values.types import SqlType, parse_type
 
@@ -67,7 +67,10 @@ def key_value(part: Sequence[object], params: Sequence[object | None]) -> object
         if part[0] == "cast" and value is not None:
             return rounded(Decimal(value), parse_type(part[2]))
         return single(value) if part[2] == "float4" and value is not None else value
-    return None if part[1] is None else parse_literal(part[1], parse_type(part[2]))
+    kind = parse_type(part[2])
+    if part[1] is not None and kind.name == "numeric":  # of a parameter's list any number, whatever its digits
+        return Decimal(parse_literal(part[1], NUMERIC))
+    return None if part[1] is None else parse_literal(part[1], kind)
 
 
 def _has_param(node: object) -> bool:

@@ -159,19 +159,27 @@ class Portable:
         raise NotPortable
 
     def _among(self, value: s.Scalar, array: s.Scalar, depth: int) -> tuple[Form, SqlType]:
+        keys = _argument("tm_numeric_keys", array)
+        if keys is not None:  # free numerics, which engines compare by texts, and an index as the numbers that they are
+            value, array = _argument("tm_numeric_key", value) or value, keys
+        casts = []
         while isinstance(array, s.Cast):
+            casts.append(array.type)
             array = array.value
         kind = self._params[array.number] if isinstance(array, s.Parameter) else None
-        if kind is None or not kind.is_array or kind.is_free:
+        if kind is None or not kind.is_array or kind.is_free != (keys is not None):
             raise NotPortable
-        element = carried(kind.element)
+        if not all(_keeps(inner, outer) for outer, inner in zip(casts, [*casts[1:], kind], strict=False)):
+            raise NotPortable
+        element = _GIVEN if kind.is_free else carried(kind.element)
         if isinstance(value, s.Cast) and is_integer(value.type) and is_integer(value.value.type):
             value = value.value  # which compare as what they are
         form, of = self.of(value, depth + 1)
         self.check_compared(of, element)
-        if is_float(of) or is_float(element):
+        if is_float(of) or is_float(element) or of.is_free:
             raise NotPortable
-        return [AMONG, form, ["param", array.number, str(element.array)]], BOOL
+        limited = element.name == "numeric" and not kind.is_free
+        return [AMONG, form, ["cast" if limited else "param", array.number, str(element.array)]], BOOL
 
     def _case(self, node: s.Case, depth: int) -> tuple[Form, SqlType]:
         if not self._here or node.operand is not None or node.otherwise is None:
@@ -208,3 +216,27 @@ class Portable:
             raise NotPortable
         if not (is_number(left) and is_number(right)) and left.name != right.name:
             raise NotPortable
+
+
+def _argument(name: str, scalar: s.Scalar) -> s.Scalar | None:
+    """What ``scalar`` makes the key of, or keys, where it is a call of ``name``: without what makes a free numeric of
+    it, whose texts are read as the numbers that they write."""
+    if isinstance(scalar, s.Cast) and isinstance(scalar.value, s.Call):
+        scalar = scalar.value
+    if not isinstance(scalar, s.Call) or scalar.name != name:
+        return None
+    [made] = scalar.arguments
+    while isinstance(made, s.Cast) and made.type in (t.TEXT, t.TEXT.array):
+        made = made.value
+    return made
+
+
+def _keeps(kind: SqlType, target: SqlType) -> bool:
+    """Whether each element of an array is the same value once that is cast to ``target``; or is what it is cast to
+    there, as a parameter."""
+    if carried(kind) == carried(target):
+        return True
+    left, right = kind.element, target.element
+    if not is_number(left) or not is_number(right) or is_float(left) or is_float(right):
+        return False
+    return not (kind.is_free or target.is_free) and t.common(left, right) == right

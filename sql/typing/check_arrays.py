@@ -144,7 +144,8 @@ def any_of_array(c: Checker, node: exp.Expression, right: exp.Expression, scope:
     left = c.child(node, "this", scope)
     got = c.child(right, "this", scope)
     if got == t.UNKNOWN:
-        wanted = t.TEXT if left == t.UNKNOWN else left
+        # Numbers keep their own digits: made the other side's, 1.004 would equal its 1.00.
+        wanted = t.TEXT if left == t.UNKNOWN else t.NUMERIC if left.name == "numeric" else left
         c.give(right.this, wanted.array)
         got = wanted.array
     if not got.is_array:

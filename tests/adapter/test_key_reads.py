@@ -183,6 +183,31 @@ async def test_values_of_arrays_of_each_type_find_what_is_found_without_an_index
                 assert found[0] == found[1], (text, given)
 
 
+NUMBERS = (
+    ("k = any(%s)", ["1.004", "2.5"], [2]),
+    ("k = any(%s)", ["123456.7", "NaN", "1e0"], [1]),
+    ("k = any(%s) or n = 3", ["1e40", "1.00"], [1, 3]),
+    ("k <> all(%s)", ["1.004", "2.50"], [1, 3]),
+    ("k = any(%s::numeric[])", ["3.140", "3.1400000000000000001"], [3]),
+    ("k = any(%s::numeric(4, 1)[])", ["1.04", "2.46"], [1, 2]),
+    ("k = any(%s::numeric(6, 2)[]::numeric(6, 1)[])", ["3.14", "1.04"], [1]),
+    ("k = any(%s::int[])", ["1", "3"], [1]),
+    ("w = any(%s)", ["1234567890123456789012345678901", "0.5"], [1]),
+)
+
+
+@pytest.mark.parametrize(("condition", "given", "found"), NUMBERS)
+@on_a_loop
+async def test_numbers_of_an_array_keep_their_own_digits_unless_a_cast_takes_them(condition, given, found):
+    table = "create table t (k numeric(6, 2), w numeric(38, 0), n int)"
+    values = "(1, 1234567890123456789012345678901, 1), (2.5, 2, 2), (3.14, 3, 3)"
+    indexes = "create index on t (k)", "create index on t (w)"
+    async with opened(table, *indexes, f"insert into t values {values}", autocommit=True) as (c, _):
+        for way in (KeyReads.answer, by_cluster):
+            with patch.object(KeyReads, "answer", way):
+                assert await told(c, f"select n from t where {condition} order by n", given) == [(n,) for n in found]
+
+
 async def told(connection, text: str, given: list) -> object:
     """Rows, or the error; the array is sent as a text of no type, as drivers do that leave it to the server."""
     items = ["NULL" if each is None else '"' + each.replace("\\", "\\\\") + '"' for each in given]
