@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from adapter.encode.shown_rows import texts_of
 from adapter.execute.ddl_commit import Asked, DdlOutcome
@@ -22,8 +22,10 @@ from adapter.execute.results import as_promised, collect
 from adapter.state.session_state import SessionState
 from catalog_log.image import Image
 from catalog_log.objects import Table
+from collection.columns import sql_type
+from collection.rows import missing_values
 from journal.aio import to_its_end
-from journal.errors import Conflict, TidemarkError
+from journal.errors import Conflict, InvalidUsage, Rejected, TidemarkError
 from oracle.state import OracleState
 from sql.objects.names import Names
 from sql.statements.ddl_columns import unchecked
@@ -65,7 +67,7 @@ class NotNull:
         executed.
         """
         session = _reader(session) if session is not None else SessionState(0, asked.role or "tidemark", names.database)
-        begun: Unchecked | None = None
+        begun: _Begun | None = None
         try:
             for _ in range(TRIES_MAX):
                 state, image = await self._images.barrier()
@@ -73,17 +75,23 @@ class NotNull:
                 if of is None:
                     return await submit(statement, request_id)
                 await self._look(session, of, state, image, names)  # what is refused at once changes nothing for others
-                begun = of
-                await submit(first_half(statement, of), None)
-                state, image = await self._images.barrier()
-                marks = _marks(of, image)
-                if marks is None:
-                    continue
-                await self._look(session, of, state, image, names)
+                before, begun = begun, _Begun(of)
                 try:
-                    return await submit(second_half(statement, of, marks), request_id)
-                except Conflict:
-                    continue
+                    await submit(first_half(statement, of), None)
+                except (InvalidUsage, Rejected):  # it was not begun, and what is called so is another's
+                    begun = before
+                    raise
+                state, image = await self._images.barrier()
+                begun = _Begun(of, done=True).found(image)
+                if begun.marks is not None:
+                    await self._look(session, of, state, image, names)
+                    try:
+                        return await submit(second_half(statement, of, begun.marks), request_id)
+                    except Conflict:
+                        pass
+                if of.coming:  # it is begun anew, with columns that are not there
+                    await self._undo(statement, begun, submit)
+                    begun = None
             what = f'columns of "{statement.name}" are altered faster than its rows can be looked at'
             raise Conflict(what, hint="try again")
         except BaseException:
@@ -95,24 +103,26 @@ class NotNull:
         """Raises what is wrong with the first row that is found, of all that are committed at ``state``."""
         for look in of.looks(image):
             # What a condition means hangs on nobody's session.
-            plan = plan_select(parse(look.query).ast, image, replace(names, zone="UTC"))
-            answer = await self._reads.read(session, image, plan, (), state.last_ts)
+            declared = {number: sql_type(column.type) for number, column in enumerate(look.filled, 1)}
+            plan = plan_select(parse(look.query).ast, image, replace(names, zone="UTC"), declared)
+            params = [missing_values(column, 1)[0].as_py() for column in look.filled]
+            answer = await self._reads.read(session, image, plan, params, state.last_ts)
             for batch in await collect(as_promised(answer, plan.columns), "ALTER TABLE"):
                 for row in batch.slice(0, 1).to_pylist():
                     texts = texts_of([column.type for column in plan.columns], batch.columns, names.zone)
                     raise look.told(list(row.values()), texts)
 
-    async def _undo(self, statement: st.AlterColumns, of: Unchecked, submit: Submit) -> None:
-        """Take the first half back, as far as it is still there.  A mark that is another statement's by now goes as
-        well, which then begins anew."""
+    async def _undo(self, statement: st.AlterColumns, begun: _Begun, submit: Submit) -> None:
+        """Take the first half back, as far as it is still there.  Where nobody knows whether it was done, a mark that
+        is another statement's by now goes as well, which then begins anew."""
         try:
             _, image = await self._images.barrier()
-            marks = _marks(of, image)
-            back = undone(statement, of, marks, image) if marks is not None else None
+            begun = begun if begun.done else begun.found(image)
+            back = undone(statement, begun.of, begun.marks, image, begun.came)
             if back is not None:
                 await submit(back, None)
         except TidemarkError as error:
-            what = {"table": of.table.id, "error": str(error)}
+            what = {"table": begun.of.table.id, "error": str(error)}
             log.warning("a column stays marked, or a constraint announced", extra=what)
 
 
@@ -125,6 +135,20 @@ def _reader(session: SessionState) -> SessionState:
     )  # fmt: skip
 
 
-def _marks(of: Unchecked, image: Image) -> Marks | None:
-    table = image.item(of.table.id)
-    return of.marks(table, image) if isinstance(table, Table) else None
+@dataclass(frozen=True)
+class _Begun:
+    """A first half that was ``done``, or may have been; and what was found of it since."""
+
+    of: Unchecked
+    done: bool = False
+    marks: Marks | None = None
+    came: tuple[int, ...] = ()
+
+    def found(self, image: Image) -> _Begun:
+        table = image.item(self.of.table.id)
+        if not isinstance(table, Table):
+            return self
+        marks = self.of.marks(table, image)
+        # Where it may not have been done, columns without its marks are another's.
+        came = self.of.came(table) if self.done or marks is not None else ()
+        return replace(self, marks=marks, came=came)

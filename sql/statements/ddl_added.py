@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from catalog_log import model
 from catalog_log.model import Schema
-from catalog_log.objects import CHECK, PRIMARY, Check, Index, Table
+from catalog_log.objects import CHECK, PRIMARY, Check, Column, Index, Table
 from journal.errors import Conflict, InvalidUsage
 from sql.objects.identifiers import check_identifier, quoted
 from sql.objects.item_ids import ItemIds
@@ -47,10 +47,11 @@ class Added:
 @dataclass(frozen=True)
 class Look:
     """``query`` gives a row where rows do not keep something, and ``told`` what is said of its values, and of these as
-    texts."""
+    texts.  Its parameters are what rows have in ``filled``: columns that are not there yet."""
 
     query: str
     told: Callable[[Sequence[object], Sequence[str | None]], InvalidUsage]
+    filled: Sequence[Column] = ()
 
 
 def added(
@@ -170,17 +171,24 @@ def renamed(table: Table, was: str, name: str, image: ImageLike) -> tuple[Table,
     return table.without_check(was).with_check(replace(found, name=check_identifier(name))), None
 
 
-def looks(these: Sequence[Added], image: ImageLike, table_id: str) -> list[Look]:
-    """What is looked at for them, in their order."""
+def looks(these: Sequence[Added], image: ImageLike, table_id: str, coming: Sequence[Column] = ()) -> list[Look]:
+    """What is looked at for them, in their order.  Where ``coming`` columns are not there yet it is rows as they will
+    be."""
     table = image.item(table_id)
     assert isinstance(table, Table), table_id
     relation = ".".join(map(quoted, name_parts(image, table)))
-    return [
-        _of_check(each.kept_by, table, relation)
-        if isinstance(each.kept_by, Check)
-        else _of_key(each.kept_by, table, relation)
-        for each in these
+    there = {column.name for column in table.columns}
+    filled = [column for column in coming if column.name not in there]
+    if filled:
+        said = ", ".join(f"${number} as {quoted(column.name)}" for number, column in enumerate(filled, 1))
+        relation = f"(select *, {said} from {relation}) as {quoted(table.name)}"
+    now = replace(table, columns=(*table.columns, *filled))
+    # What is announced may not be what was planned, on an older catalog: where others added columns, say.
+    kept = [named(table, each.said.name or "", image) or each.kept_by for each in these]
+    asked = [
+        _of_check(each, now, relation) if isinstance(each, Check) else _of_key(each, now, relation) for each in kept
     ]
+    return [replace(each, filled=filled) for each in asked]
 
 
 def _of_check(check: Check, table: Table, relation: str) -> Look:

@@ -76,6 +76,8 @@ class _Draft:
     """Columns that are to be NOT NULL if no row has a NULL there, where they are only asked for: then they are."""
     added: list[Added] = field(default_factory=list)
     """Constraints that are to be its own, where they are only asked for."""
+    there: set[str] = field(default_factory=set)
+    """Columns that were to be added if they were not there, and are."""
     called: set[str] = field(default_factory=set)
     """The names of those that are added."""
     gone: dict[str, Item] = field(default_factory=dict)
@@ -142,7 +144,9 @@ def unchecked(s: st.AlterColumns, image: ImageLike, names: Names) -> Unchecked |
     for action in s.actions:
         _DO[type(action)](draft, action)
     left = {column.id for column in draft.item.columns if not column.nullable}
-    return of_columns(s, found, [column for column in asked if column.id in left], draft.added)
+    after = draft.item
+    assert is_table(after), after
+    return of_columns(s, found, after, [column for column in asked if column.id in left], draft.added)
 
 
 def _comments_gone(image: ImageLike, before: Relation, after: Relation) -> list[Update]:
@@ -175,6 +179,7 @@ def _add(draft: _Draft, action: st.AddColumn) -> None:
         if not action.if_not_exists:
             raise InvalidUsage(message, sqlstate="42701")
         draft.notices.append(PlanNotice(f"{message}, skipping", "42701"))
+        draft.there.add(wanted.name)
         return
     check_columns([*(column.name for column in table.columns), wanted.name])
     before = ever(table)
@@ -365,6 +370,8 @@ def _drop_constraint(draft: _Draft, action: st.DropConstraint) -> None:
 
 def _add_constraint(draft: _Draft, action: st.AddConstraint) -> None:
     table, image = _table(draft), draft.image
+    if action.column in draft.there:
+        return
     if action.checked is not None:
         name = action.said.name or ""
         found = valid(named(table, name, image), table, name, action.checked)
@@ -414,6 +421,12 @@ def _withdraw(draft: _Draft, action: st.Withdraw) -> None:
     found = named(table, action.name, draft.image)
     if found is not None and mark_of(found, table) == action.mark:
         _drop_constraint(draft, st.DropConstraint(action.name))
+
+
+def _take_back(draft: _Draft, action: st.TakeBack) -> None:
+    column = next((each for each in _table(draft).columns if each.id == action.column_id), None)
+    if column is not None:
+        _drop(draft, st.DropColumn(st.Name((column.name,))))
 
 
 def _drop_not_null(draft: _Draft, action: st.DropNotNull) -> None:
@@ -534,6 +547,7 @@ _DO: dict[type, Callable] = {
     st.DropConstraint: _drop_constraint,
     st.RenameConstraint: _rename_constraint,
     st.Withdraw: _withdraw,
+    st.TakeBack: _take_back,
     st.DropNotNull: _drop_not_null,
     st.SetNotNull: _set_not_null,
     st.Unmark: _unmark,

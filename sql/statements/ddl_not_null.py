@@ -15,7 +15,9 @@ between the halves the mark stays: NULLs are refused, nobody says that there are
 again goes on with it.
 
 A constraint is *announced* where a column is marked (:mod:`sql.statements.ddl_added`); a PRIMARY KEY marks its columns,
-too.
+too.  A column that comes with a constraint (ADD COLUMN … CHECK, UNIQUE, PRIMARY KEY) comes in the first half, so that
+others see it while rows are looked at, and goes with the constraint where one does not keep it.  Turned down: showing
+it in the second half alone, with rows written under the constraint before anybody could say what they have in it.
 """
 
 from __future__ import annotations
@@ -36,12 +38,15 @@ from trees.errors import unsupported
 @dataclass(frozen=True)
 class Unchecked:
     """Columns of ``table`` that are to be NOT NULL; those of ``added`` are not there yet, or are by a statement that
-    was not ended.  And ``constraints`` that are to be its own."""
+    was not ended.  And ``constraints`` that are to be its own, with which ``coming`` columns come.  Of what was
+    ``there`` and was to be added if it was not, no constraint is added either."""
 
     table: Table
     columns: tuple[Column, ...]
     added: tuple[str, ...]
     constraints: tuple[Added, ...] = ()
+    coming: tuple[Column, ...] = ()
+    there: frozenset[str] = frozenset()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -50,17 +55,20 @@ class Unchecked:
     def looks(self, image: ImageLike) -> list[Look]:
         """What rows are asked: first whether there is a NULL."""
         nulls = [Look(self.query(image), self._has_nulls)] if self.names else []
-        return [*nulls, *looks(self.constraints, image, self.table.id)]
+        return [*nulls, *looks(self.constraints, image, self.table.id, self.coming)]
 
     def query(self, image: ImageLike) -> str:
         """Of one row that has a NULL in one of them: in which.  No row where there is none.
 
-        A column that is not there is NULL in all rows, and needs no word where it is.
+        A column that is not there is NULL in all rows, if they get nothing in it, and needs no word where it is.
         """
         table = image.item(self.table.id)
         assert isinstance(table, Table), self.table.id
         there = {column.name for column in table.columns}
-        tests = [f"{quoted(name)} is null" if name in there else "true" for name in self.names]
+        filled = {column.name for column in self.coming if column.missing is not None}
+        tests = [
+            f"{quoted(name)} is null" if name in there else "false" if name in filled else "true" for name in self.names
+        ]
         said = ", ".join(f"{test} as c{n}" for n, test in enumerate(tests))
         relation = ".".join(map(quoted, name_parts(image, table)))
         return f"select {said} from {relation} where {' or '.join(tests)} limit 1"
@@ -86,6 +94,12 @@ class Unchecked:
             {name: mark for name, mark in constraints.items() if mark is not None},
         )
 
+    def came(self, table: Table) -> tuple[int, ...]:
+        """The ids of columns that came with constraints."""
+        before = {column.id for column in self.table.columns}
+        names = {column.name for column in self.coming}
+        return tuple([each.id for each in table.columns if each.name in names and each.id not in before])
+
 
 @dataclass(frozen=True)
 class Marks:
@@ -107,37 +121,65 @@ def may_need_rows(action: st.ColumnAction) -> bool:
 
 
 def of_columns(
-    s: st.AlterColumns, table: Table, asked: Collection[Column], constraints: Sequence[Added] = ()
+    s: st.AlterColumns,
+    table: Table,
+    after: Table,
+    asked: Collection[Column],
+    constraints: Sequence[Added] = (),
 ) -> Unchecked | None:
-    """0A000 where a column comes so, and other columns go or are called otherwise: half of that could not be undone.
-    The same where a constraint comes, and another one goes or its column comes."""
+    """``after`` is what ``s`` makes of ``table``.
+
+    0A000 where a column comes so, and other columns go or are called otherwise: half of that could not be undone.  The
+    same where a constraint comes, and another one goes, or a column comes with it and something else is done, too.
+    """
     if not asked and not constraints:
         return None
-    if constraints and any(isinstance(each, (st.DropConstraint, st.AddColumn)) for each in s.actions):
+    if constraints and any(isinstance(each, st.DropConstraint) for each in s.actions):
+        raise unsupported("ADD CONSTRAINT beside DROP CONSTRAINT", hint="say it in a statement of its own")
+    before = {column.id for column in table.columns}
+    coming = tuple([column for column in after.columns if column.id not in before]) if constraints else ()
+    if coming and not all(isinstance(each, _WITH_A_COLUMN) for each in s.actions):
         raise unsupported(
-            "ADD CONSTRAINT beside DROP CONSTRAINT or ADD COLUMN", hint="say it in a statement of its own"
+            "ADD COLUMN with a constraint beside other actions", hint="say it in a statement of its own"
         )
-    there = {column.id for column in table.columns}
     marked = {action.column.name for action in s.actions if isinstance(action, st.AddColumn)}
-    added = tuple([each.name for each in asked if each.id not in there or each.name in marked])
+    added = tuple([each.name for each in asked if each.id not in before or each.name in marked])
     beside = [each for each in s.actions if not isinstance(each, (st.AddColumn, st.SetNotNull))]
     twice = [each for each in s.actions if isinstance(each, st.SetNotNull) and each.name.last in marked]
-    if added and (beside or twice or any(each.column.nullable for each in s.actions if isinstance(each, st.AddColumn))):
+    nullable = any(each.column.nullable for each in s.actions if isinstance(each, st.AddColumn))
+    if added and not coming and (beside or twice or nullable):
         raise unsupported(
             "ADD COLUMN … NOT NULL without a DEFAULT beside other actions",
             hint="say it in a statement of its own",
         )
     columns = tuple([each for each in asked if each.name not in added])
-    return Unchecked(table, columns, added, tuple(constraints))
+    there = frozenset(
+        action.column.name
+        for action in s.actions
+        if isinstance(action, st.AddColumn) and action.if_not_exists and _named(table, action.column.name)
+    )
+    return Unchecked(table, columns, added, tuple(constraints), coming, there)
+
+
+_WITH_A_COLUMN = (st.AddColumn, st.AddConstraint, st.SetNotNull)
+"""What may be said beside a column that comes with a constraint: all of it is begun in the first half."""
+
+
+def _named(table: Table, name: str) -> bool:
+    return any(column.name == name for column in table.columns)
 
 
 def first_half(s: st.AlterColumns, of: Unchecked) -> st.AlterColumns:
     """What marks the columns, adds those that are not there, and announces the constraints."""
     constraints = iter([each for each in of.constraints if each.said.name not in _validated(s)])
+    coming = {column.name for column in of.coming}
     actions: list[st.ColumnAction] = []
     for each in s.actions:
         if isinstance(each, st.AddConstraint) and not each.not_valid:
-            actions.append(st.AddConstraint(next(constraints).said))
+            if each.column not in of.there:
+                actions.append(replace(each, said=next(constraints).said))
+        elif isinstance(each, st.AddColumn) and each.column.name in coming:
+            actions.append(each)
         elif _name(each) in of.names and may_need_rows(each):
             actions.append(each)
     return replace(s, actions=tuple(actions))
@@ -147,6 +189,7 @@ def second_half(s: st.AlterColumns, of: Unchecked, marks: Marks) -> st.AlterColu
     """All of ``s``, where no row was found under ``marks`` that has a NULL there or does not keep a constraint."""
     validated = {each.said.name: each.said for each in of.constraints if each.said.name in _validated(s)}
     constraints = iter([each for each in of.constraints if each.said.name not in validated])
+    coming = {column.name for column in of.coming}
     actions: list[st.ColumnAction] = []
     done: set[str] = set()
 
@@ -162,27 +205,33 @@ def second_half(s: st.AlterColumns, of: Unchecked, marks: Marks) -> st.AlterColu
             if found is not None:
                 actions.append(st.AddConstraint(found, marks.constraints[each.name]))
         elif isinstance(each, st.AddConstraint) and not each.not_valid:
+            if each.column in of.there:
+                continue
             said = next(constraints).said
             for column in said.columns if said.kind == PRIMARY else ():
                 set_not_null(column)
             actions.append(st.AddConstraint(said, marks.constraints[said.name or ""]))
         elif name in of.names and may_need_rows(each):
             set_not_null(name)
-        else:
+        elif not isinstance(each, st.AddColumn) or name not in coming:
             actions.append(each)
     return replace(s, actions=tuple(actions))
 
 
-def undone(s: st.AlterColumns, of: Unchecked, marks: Marks, image: ImageLike) -> st.AlterColumns | None:
-    """What takes the first half back; ``None`` where its table is gone."""
+def undone(
+    s: st.AlterColumns, of: Unchecked, marks: Marks | None, image: ImageLike, came: Collection[int] = ()
+) -> st.AlterColumns | None:
+    """What takes the first half back, of which ``came`` are columns; ``None`` where there is nothing of it."""
     table = image.item(of.table.id)
-    if not isinstance(table, Table):
+    if not isinstance(table, Table) or marks is None and not came:
         return None
+    marks = marks or Marks({}, {})
     stays = {each.said.name for each in of.constraints if left_not_valid(each.kept_by)}
     actions: list[st.ColumnAction] = [
         st.Withdraw(name, mark) for name, mark in marks.constraints.items() if name not in stays
     ]
     actions += [st.Unmark(st.Name((name,)), mark, name in of.added) for name, mark in marks.columns.items()]
+    actions += map(st.TakeBack, came)
     return replace(s, name=st.Name(name_parts(image, table)), actions=tuple(actions), if_exists=True)
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from catalog_log.objects import BY_KIND, CHECK, TABLE, Relation
+from catalog_log.objects import BY_KIND, CHECK, PRIMARY, TABLE, UNIQUE, Relation
 from journal.errors import InvalidUsage
 from sql.syntax.column_defs import ColumnDef, Identity, column_def, default_expression, generated, identity_said
 from sql.syntax.constraints import CONSTRAINTS, Constraint, constraint_said
@@ -89,11 +89,13 @@ class DropColumn:
 @dataclass(frozen=True)
 class AddConstraint:
     """``checked``: the mark (:mod:`sql.statements.ddl_added`) under which no row was found that does not keep it;
-    ``None`` where none was looked for yet.  ``not_valid``: none is to be."""
+    ``None`` where none was looked for yet.  ``not_valid``: none is to be.  ``column``: that of whose ADD COLUMN it is a
+    part, and without which it is not added."""
 
     said: Constraint
     checked: str | None = None
     not_valid: bool = False
+    column: str | None = None
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,13 @@ class Withdraw:
 
     name: str
     mark: str
+
+
+@dataclass(frozen=True)
+class TakeBack:
+    """A column that came with a constraint goes with it, where that is not kept.  Nobody writes it."""
+
+    column_id: int
 
 
 @dataclass(frozen=True)
@@ -188,6 +197,7 @@ ColumnAction = (
     | DropConstraint
     | RenameConstraint
     | Withdraw
+    | TakeBack
     | RenameColumn
     | SetDefault
     | DropNotNull
@@ -302,7 +312,28 @@ def read_actions(c: Cursor, name: Name, exists: bool) -> AlterColumns | None:
     while c.take(","):
         actions.append(_action(c))
     c.end()
-    return AlterColumns(TABLE, name, tuple(actions), exists)
+    # Columns first, whose constraints may be of each other.
+    of_columns = [each for action in actions if isinstance(action, AddColumn) for each in _constraints(action)]
+    return AlterColumns(TABLE, name, tuple(map(_plain, actions)) + tuple(of_columns), exists)
+
+
+def _constraints(action: AddColumn) -> list[AddConstraint]:
+    """Those of a new column.  What is said of its key more than once is one constraint, under the first name."""
+    said = sorted(action.column.constraints, key=lambda each: (CHECK, PRIMARY, UNIQUE).index(each.kind))
+    keys = [each for each in said if each.kind != CHECK]
+    if keys:
+        name = next((each.name for each in keys if each.name is not None), None)
+        more = [each for each in keys[1:] if each.kind == PRIMARY]  # two are refused
+        said = [*said[: -len(keys)], replace(keys[0], name=name), *more]
+    return [AddConstraint(each, column=action.column.name) for each in said]
+
+
+def _plain(action: ColumnAction) -> ColumnAction:
+    """A new column without its constraints, of which one may say that it is NOT NULL."""
+    if not isinstance(action, AddColumn) or not action.column.constraints:
+        return action
+    nullable = action.column.nullable and all(each.kind != PRIMARY for each in action.column.constraints)
+    return replace(action, column=replace(action.column, nullable=nullable, constraints=()))
 
 
 def _schema(c: Cursor) -> RenameSchema:
@@ -390,11 +421,7 @@ def _action(c: Cursor) -> ColumnAction:
     c.take("column")
     if verb == "add":
         exists = c.take("if", "not", "exists")
-        column = column_def(c)
-        if column.constraints:
-            said = f"ADD COLUMN … {column.constraints[0].kind.upper()}"
-            raise unsupported(said, "add the column first", position=at.start + 1)
-        return AddColumn(column, exists)
+        return AddColumn(column_def(c), exists)
     exists = verb == "drop" and c.take("if", "exists")
     column = _column(c)
     if verb == "drop":

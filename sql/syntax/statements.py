@@ -30,6 +30,7 @@ from sql.syntax.alter import (
     SetIdentity,
     SetNotNull,
     SetSchema,
+    TakeBack,
     Unmark,
     ValidateConstraint,
     Withdraw,
@@ -123,6 +124,6 @@ __all__ = [
     "Insert", "Kind", "Merge", "Name", "Query", "Release", "Rename", "RenameColumn", "RenameConstraint",
     "RenameSchema", "ResetAll", "ResetSource", "Rollback", "RollbackTo", "Savepoint", "SetDefault", "SetIdentity",
     "SetNotNull", "SetSchema", "SetTransaction", "SetVariable", "ShowCreate", "ShowObjects", "ShowVariable",
-    "Statement", "Truncate", "Unlisten", "Unmark", "Update", "Upkeep", "Vacuum", "ValidateConnection",
-    "ValidateConstraint", "Withdraw", "Writing",
+    "Statement", "TakeBack", "Truncate", "Unlisten", "Unmark", "Update", "Upkeep", "Vacuum",
+    "ValidateConnection", "ValidateConstraint", "Withdraw", "Writing",
 ]  # fmt: skip

@@ -177,11 +177,13 @@ called as they are now. Catalogs of format 10 keep checks.
 announced, and whoever writes keeps it from then on, through any adapter; then the rows that are there are looked at,
 as a query does; then it holds, or is taken back (23505, 23514, 23502). Where the adapter ends in between, it stays
 announced: writers keep it, `pg_constraint.convalidated` is false, and it may be dropped, or added again, which goes on
-with it. Not in one statement with `DROP CONSTRAINT` or `ADD COLUMN` (0A000); `ADD COLUMN` takes no constraint of its
-own. `ADD … CHECK (…) NOT VALID` is the first half alone: writers keep it, of what is there nobody is asked, and
-`pg_constraint.convalidated` is false until `VALIDATE CONSTRAINT name`, which looks at the rows (23514 where one does
-not keep it, and it stays as it was). Both in one statement are 0A000. `DROP CONSTRAINT [IF EXISTS] name [CASCADE |
-RESTRICT]`, `RENAME CONSTRAINT name TO name`.
+with it. Not in one statement with `DROP CONSTRAINT` (0A000). `ADD COLUMN … PRIMARY KEY | UNIQUE | CHECK (…)` brings a
+column and what holds of it, or neither; beside it may stand other columns, constraints and `SET NOT NULL`, and nothing
+else (0A000). While rows are looked at others see the column; where the adapter ends then, it is there with a constraint
+that is announced. `ADD … CHECK (…) NOT VALID` is the first half alone: writers keep it, of what is there nobody is
+asked, and `pg_constraint.convalidated` is false until `VALIDATE CONSTRAINT name`, which looks at the rows (23514 where
+one does not keep it, and it stays as it was). Both in one statement are 0A000. `DROP CONSTRAINT [IF EXISTS] name
+[CASCADE | RESTRICT]`, `RENAME CONSTRAINT name TO name`.
 
 ### PRIMARY KEY and UNIQUE
 
