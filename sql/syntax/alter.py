@@ -312,9 +312,12 @@ def read_actions(c: Cursor, name: Name, exists: bool) -> AlterColumns | None:
     while c.take(","):
         actions.append(_action(c))
     c.end()
-    # Columns first, whose constraints may be of each other.
+    # Constraints behind all else, those of new columns first, as Postgres does: they may be of columns said after them.
     of_columns = [each for action in actions if isinstance(action, AddColumn) for each in _constraints(action)]
-    return AlterColumns(TABLE, name, tuple(map(_plain, actions)) + tuple(of_columns), exists)
+    late = (AddConstraint, ValidateConstraint)
+    others = [_plain(each) for each in actions if not isinstance(each, late)]
+    of_table = [each for each in actions if isinstance(each, late)]
+    return AlterColumns(TABLE, name, (*others, *of_columns, *of_table), exists)
 
 
 def _constraints(action: AddColumn) -> list[AddConstraint]:

@@ -21,6 +21,7 @@ KEPT = [
     ("c int default 5 primary key", -1, 5),
     ("c int default 5 primary key unique check (c < 9)", -1, 5),
     ("c int check (c > d), add d int default 4 check (d > a)", 0, None),
+    ("c int, add check (c > d), add unique (d, a), add d int default 4", 0, None),
     ("c int default 3, add constraint pair unique (a, c)", 0, 3),
     ("c int default 3, add primary key (a, c)", 0, 3),
     ("c int default 3, alter b set not null, add check (b < c)", 0, 3),
