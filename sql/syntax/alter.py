@@ -308,9 +308,9 @@ def read_actions(c: Cursor, name: Name, exists: bool) -> AlterColumns | None:
     """What stands after the table's name, where that is of columns."""
     if c.word() not in ("add", "drop", "alter") and not (c.word() == "validate" and c.word(1) == "constraint"):
         return None
-    actions = [_action(c)]
+    actions = [_action(c, name.last)]
     while c.take(","):
-        actions.append(_action(c))
+        actions.append(_action(c, name.last))
     c.end()
     # Constraints behind all else, those of new columns first, as Postgres does: they may be of columns said after them.
     of_columns = [each for action in actions if isinstance(action, AddColumn) for each in _constraints(action)]
@@ -398,7 +398,7 @@ def _rename(c: Cursor, kind: str, name: Name, exists: bool) -> Rename | AlterCol
     return AlterColumns(kind, name, (action,), exists)
 
 
-def _action(c: Cursor) -> ColumnAction:
+def _action(c: Cursor, table: str) -> ColumnAction:
     """One of ALTER TABLE's.  Other constraints and partitions are refused by name."""
     at, verb = c.current, c.word()
     c.at += 1
@@ -424,7 +424,7 @@ def _action(c: Cursor) -> ColumnAction:
     c.take("column")
     if verb == "add":
         exists = c.take("if", "not", "exists")
-        return AddColumn(column_def(c), exists)
+        return AddColumn(column_def(c, table), exists)
     exists = verb == "drop" and c.take("if", "exists")
     column = _column(c)
     if verb == "drop":

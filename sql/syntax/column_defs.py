@@ -63,15 +63,15 @@ class ColumnDef:
     constraints: tuple[Constraint, ...] = ()
 
 
-def column_list(c: Cursor) -> tuple[ColumnDef, ...]:
+def column_list(c: Cursor, relation: str) -> tuple[ColumnDef, ...]:
     """``( column, … )``; 54011 for too many, 0A000 for constraints."""
-    columns, constraints = table_elements(c)
+    columns, constraints = table_elements(c, relation)
     if constraints:
         raise unsupported(f"{constraints[0].kind.upper()} here", position=constraints[0].at + 1)
     return columns
 
 
-def table_elements(c: Cursor) -> tuple[tuple[ColumnDef, ...], tuple[Constraint, ...]]:
+def table_elements(c: Cursor, table: str) -> tuple[tuple[ColumnDef, ...], tuple[Constraint, ...]]:
     """``( column or constraint, … )``: the columns, and all constraints in the order in which they stand, those of
     columns among them.  54011 for too many columns."""
     c.expect("(")
@@ -82,7 +82,7 @@ def table_elements(c: Cursor) -> tuple[tuple[ColumnDef, ...], tuple[Constraint, 
     while True:
         said = constraint_said(c) if c.word() in CONSTRAINTS else None
         if said is None:
-            found.append(column_def(c))
+            found.append(column_def(c, table))
             constraints += found[-1].constraints
         else:
             constraints.append(said)
@@ -94,8 +94,8 @@ def table_elements(c: Cursor) -> tuple[tuple[ColumnDef, ...], tuple[Constraint, 
     return tuple(found), tuple(constraints)
 
 
-def column_def(c: Cursor) -> ColumnDef:
-    """One column: its name, its type, and what is said of it."""
+def column_def(c: Cursor, table: str) -> ColumnDef:
+    """One column of ``table``: its name, its type, and what is said of it."""
     if c.word() in (*CONSTRAINTS, "like"):
         named = c.word() == "constraint"
         word = c.word(2 if named else 0) or "constraint"
@@ -120,15 +120,18 @@ def column_def(c: Cursor) -> ColumnDef:
     nullable, default, default_sql, identity = None, None, None, None
     constraints: list[Constraint] = []
     while c.word() not in (",", ")", None):
-        if c.take("not", "null"):
-            nullable = False
-        elif c.take("null"):
-            nullable = True
+        at = c.position
+        if (null := c.take("null")) or c.take("not", "null"):
+            if nullable is not None and nullable is not null:
+                raise _twice("conflicting NULL/NOT NULL declarations", name, table, at)
+            nullable = null
         elif c.word() in _NAMED_OR_NOT and (said := constraint_said(c, name)) is not None:
             constraints.append(said)
         elif c.word() == "constraint" and c.word(2) == "not":
             c.at += 2  # a NOT NULL has no name in any catalog
         elif c.take("default"):
+            if default is not None:
+                raise _twice("multiple default values specified", name, table, at)
             default, default_sql = default_expression(c)
         elif c.word() == "generated" and (found := identity_said(c)) is not None:
             if identity is not None:
@@ -144,6 +147,10 @@ def column_def(c: Cursor) -> ColumnDef:
         nullable = serial is None and identity is None
     found = tuple(constraints)
     return ColumnDef(name, sql_type, nullable, default, default_sql, serial is not None, identity, found)
+
+
+def _twice(what: str, column: str, table: str, at: int) -> InvalidUsage:
+    return InvalidUsage(f'{what} for column "{column}" of table "{table}"', sqlstate="42601", position=at)
 
 
 _NAMED_OR_NOT = ("constraint", "primary", "unique", "check")

@@ -48,7 +48,7 @@ class CreateTable(DDL):
         name = c.name()
         if c.word() == "as":
             raise unsupported("CREATE TABLE AS", hint="create the table, then INSERT INTO … SELECT")
-        columns, constraints = table_elements(c)
+        columns, constraints = table_elements(c, name.last)
         stored = read_how_stored(c)
         if c.word() in ("with", "inherits", "partition", "using", "tablespace", "as"):
             raise unsupported(f"CREATE TABLE … {c.word().upper()}")

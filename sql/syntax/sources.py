@@ -104,7 +104,7 @@ class CreateSource(DDL):
         if cluster is not None:
             raise unsupported("IN CLUSTER of a source that is read from Kafka")
         listed = c.word() == "("
-        columns = column_list(c) if listed else ()
+        columns = column_list(c, name.last) if listed else ()
         if listed and not columns:
             raise InvalidUsage("a source needs at least one column", sqlstate="42601")
         for column in columns:

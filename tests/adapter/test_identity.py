@@ -158,6 +158,9 @@ def test_a_sequence_may_be_given_to_a_column_and_goes_with_it():
     [
         ("a serial default 5", "42601", 'multiple default values specified for column "a" of table "e"'),
         ("a serial null", "42601", 'conflicting NULL/NOT NULL declarations for column "a" of table "e"'),
+        ("a int not null null", "42601", 'conflicting NULL/NOT NULL declarations for column "a" of table "e"'),
+        ("a int null unique not null", "42601", 'conflicting NULL/NOT NULL declarations for column "a" of table "e"'),
+        ("a int default null default 5", "42601", 'multiple default values specified for column "a" of table "e"'),
         ("a int generated always as identity default 5", "42601",
          'both default and identity specified for column "a" of table "e"'),
         ("a text generated always as identity", "22023",
