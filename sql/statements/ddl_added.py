@@ -113,19 +113,29 @@ def schema_of(table: Table, image: ImageLike) -> Schema:
     return found
 
 
-def mark_of(kept_by: Check | Index, table: Table) -> str | None:
-    """What tells the time since which rows are looked at for it from any other; ``None`` where they are not."""
+def mark_of(kept_by: Check | Index, table: Table, called: str | None = None) -> str | None:
+    """What tells the time since which rows are looked at for it from any other; ``None`` where they are not.
+    ``called``: as it would be under that name."""
     if kept_by.since is None:
         return None
     if isinstance(kept_by, Check):
-        return f"{table.id}/{kept_by.name}/{kept_by.text}"
+        return f"{table.id}/{called or kept_by.name}/{kept_by.text}"
     return f"{kept_by.id}/{kept_by.since}"
+
+
+def announced(table: Table, name: str, mark: str, image: ImageLike) -> Check | Index | None:
+    """What keeps the constraint that got ``mark`` as ``name``, whatever it is called by now."""
+    of = sorted(_kept(table, image), key=lambda each: each.name != name)
+    return next((each for each in of if mark_of(each, table, name) == mark), None)
+
+
+def _kept(table: Table, image: ImageLike) -> list[Check | Index]:
+    return [*table.checks, *(each.index for each in uniques_of(table, image))]
 
 
 def named(table: Table, name: str, image: ImageLike) -> Check | Index | None:
     """What keeps the constraint of ``table`` that is called ``name``."""
-    of = [*table.checks, *(each.index for each in uniques_of(table, image))]
-    return next((each for each in of if each.name == name), None)
+    return next((each for each in _kept(table, image) if each.name == name), None)
 
 
 def to_validate(table: Table, name: str, image: ImageLike) -> Added | None:

@@ -41,7 +41,7 @@ from sql.objects.item_ids import ItemIds
 from sql.objects.names import ImageLike, Names
 from sql.objects.uniques import uniques_of
 from sql.statements.assigning import literal_slot, stored
-from sql.statements.ddl_added import Added, added, mark_of, named, no_constraint, renamed, to_validate, valid
+from sql.statements.ddl_added import Added, added, announced, named, no_constraint, renamed, to_validate, valid
 from sql.statements.ddl_alter import altered
 from sql.statements.ddl_comment import column_key, gone_with
 from sql.statements.ddl_constraints import two_primary_keys
@@ -418,9 +418,9 @@ def _rename_constraint(draft: _Draft, action: st.RenameConstraint) -> None:
 
 def _withdraw(draft: _Draft, action: st.Withdraw) -> None:
     table = _table(draft)
-    found = named(table, action.name, draft.image)
-    if found is not None and mark_of(found, table) == action.mark:
-        _drop_constraint(draft, st.DropConstraint(action.name))
+    found = announced(table, action.name, action.mark, draft.image)
+    if found is not None:
+        _drop_constraint(draft, st.DropConstraint(found.name))
 
 
 def _take_back(draft: _Draft, action: st.TakeBack) -> None:

@@ -83,12 +83,19 @@ class Unchecked:
 
     def marks(self, table: Table, image: ImageLike) -> Marks | None:
         """The marks of all columns and of all constraints; ``None`` where one has none (any more)."""
+        found = self.left(table, image)
+        names = {column.name for column in table.columns}
+        if not names.issuperset(self.names) or not found.columns.keys() >= {*self.names}:
+            return None
+        return found if found.constraints.keys() >= {each.said.name or "" for each in self.constraints} else None
+
+    def left(self, table: Table, image: ImageLike) -> Marks:
+        """Those that there are, of columns that are called otherwise by now as well."""
         by_name = {column.name: column for column in table.columns}
-        columns = {name: table.mark_of(by_name[name]) if name in by_name else None for name in self.names}
+        asked = {**{each.name: each for each in self.columns}, **{n: by_name[n] for n in self.added if n in by_name}}
+        columns = {name: table.mark_of(column) for name, column in asked.items()}
         of = {each.said.name or "": named(table, each.said.name or "", image) for each in self.constraints}
         constraints = {name: None if found is None else mark_of(found, table) for name, found in of.items()}
-        if None in columns.values() or None in constraints.values():
-            return None
         return Marks(
             {name: mark for name, mark in columns.items() if mark is not None},
             {name: mark for name, mark in constraints.items() if mark is not None},
@@ -221,17 +228,20 @@ def second_half(s: st.AlterColumns, of: Unchecked, marks: Marks) -> st.AlterColu
 def undone(
     s: st.AlterColumns, of: Unchecked, marks: Marks | None, image: ImageLike, came: Collection[int] = ()
 ) -> st.AlterColumns | None:
-    """What takes the first half back, of which ``came`` are columns; ``None`` where there is nothing of it."""
+    """What takes the first half back, of which ``came`` are columns, whatever it is called by now; ``None`` where there
+    is nothing of it."""
     table = image.item(of.table.id)
-    if not isinstance(table, Table) or marks is None and not came:
+    if not isinstance(table, Table):
         return None
-    marks = marks or Marks({}, {})
+    marks = marks or of.left(table, image)
     stays = {each.said.name for each in of.constraints if left_not_valid(each.kept_by)}
     actions: list[st.ColumnAction] = [
         st.Withdraw(name, mark) for name, mark in marks.constraints.items() if name not in stays
     ]
     actions += [st.Unmark(st.Name((name,)), mark, name in of.added) for name, mark in marks.columns.items()]
     actions += map(st.TakeBack, came)
+    if not actions:
+        return None
     return replace(s, name=st.Name(name_parts(image, table)), actions=tuple(actions), if_exists=True)
 
 

@@ -218,6 +218,37 @@ def test_somebody_else_alters_the_table_between_the_halves(said, between):
     run(story)
 
 
+@pytest.mark.parametrize("said", [
+    "alter b set not null", "add check (b > 0)", "add constraint x unique (b), alter a set not null",
+    "add primary key (a, b)",
+])  # fmt: skip
+def test_what_is_called_otherwise_right_behind_the_first_half_is_taken_back(said):
+    """Before it is read under which marks rows are looked at."""
+
+    async def story(world: World):
+        async with world.adapter() as a, world.adapter() as other:
+            await a.sql("create table t (a int, b int)")
+            submit, left = a.executor.ddl.submit, iter([True])
+
+            async def slipping(*args, **more):
+                found = await submit(*args, **more)
+                if next(left, False):
+                    await other.sql("alter table t rename b to d")
+                return found
+
+            a.executor.ddl.submit = slipping
+            if "(b" in said:  # it goes on by what it reads
+                assert await a.sql(f"alter table t {said}") == "ALTER TABLE"
+                assert await other.sql("select convalidated from pg_constraint") == [(True,)]
+                return
+            assert (await refused(a.sql(f"alter table t {said}"))).sqlstate == "42703"
+            assert table(a).unchecked == ()
+            assert await other.sql("select conname from pg_constraint") == []
+            assert await other.sql("insert into t values (null, null), (1, -1), (1, -1)") == "INSERT 0 3"
+
+    run(story)
+
+
 def test_one_that_was_not_ended_is_ended_by_who_adds_its_constraint():
     async def story(world: World):
         async with world.adapter() as a, world.adapter() as other:
