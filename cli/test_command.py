@@ -76,8 +76,8 @@ def run(arguments: argparse.Namespace) -> int:
             # Spark is started some thirty times: what this costs is saved twice over.
             ensure_archives(ensure_jars(JARS, out.print), out.print)
         if whole:
-            lanes.put("pytest, with Spark", ["-m", SPARK], shown=True)
-            lanes.put("pytest, with a broker", ["-m", BROKER])
+            lanes.put("pytest, with Spark", ["-m", SPARK, "--marked", "spark"], shown=True)
+            lanes.put("pytest, with a broker", ["-m", BROKER, "--marked", "integration"])
             for name, chosen in pure[1:]:
                 lanes.put(name, chosen, LESS_URGENT)
         else:

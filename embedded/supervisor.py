@@ -1,9 +1,9 @@
 """Keep a set of child processes running: start, wait for their ready lines, restart what dies, end all in reverse.
 
-Promises: a child that dies is started again with a growing pause; one that keeps dying makes the whole set fail, with
-the child's last lines as the reason (a stopped process beats a wrong one); :meth:`Supervisor.stop` returns when every
-child is gone, whenever it is called, also while something is still starting.  If the supervisor itself is killed, the
-children end by themselves (``embedded/tether.py``).
+Promises: a child that dies is started again with a growing pause, and one that was late with more patience; one that
+keeps dying makes the whole set fail, with the child's last lines as the reason (a stopped process beats a wrong one);
+:meth:`Supervisor.stop` returns when every child is gone, whenever it is called, also while something is still starting.
+If the supervisor itself is killed, the children end by themselves (``embedded/tether.py``).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from embedded.child import GRACE_S, Child, ChildSpec
 from journal.errors import TidemarkError, Unavailable
@@ -26,6 +26,10 @@ BACKOFF_MAX_S = 5.0
 DEATHS_MAX = 10
 DEATHS_WINDOW_S = 120.0
 """More deaths than this in two minutes are a crash loop: at the longest pause it takes about 45 s to find out."""
+PATIENCE_MAX = 4
+"""Times its limit that a child is given to get ready once it was late: twice in its next life, then four times, 12
+minutes for Spark.  Where a machine is too slow for the limit each life would end before it served (seen: three lives of
+180 s, under a load of 25)."""
 
 
 @dataclass(frozen=True)
@@ -71,9 +75,10 @@ class _Managed:
         self.failed: Future[TidemarkError] = Future()
         self.thread = threading.Thread(target=self._run, daemon=True)
 
-    def _start(self) -> Child | None:
+    def _start(self, patience: int) -> Child | None:
         """Start it unless we are stopping; holding the lock, so that ``end`` sees every child that was started."""
         spec = self._make_spec()
+        spec = replace(spec, ready_timeout_s=spec.ready_timeout_s * patience)
         with self._lock:
             if self._stopping.is_set() or self._ended.is_set():
                 return None
@@ -83,17 +88,21 @@ class _Managed:
         return self.child
 
     def _run(self) -> None:
-        policy = RestartPolicy()
+        policy, patience = RestartPolicy(), 1
         while True:
+            child = None
             try:
-                child = self._start()
+                child = self._start(patience)
                 if child is None:
                     return
                 fields = child.wait_ready()
             except Exception as error:  # reported: as the first start's failure or as the reason for giving up
+                if child is not None and not child.exited.done():
+                    patience = min(2 * patience, PATIENCE_MAX)
                 if not self._after_death(policy, error):
                     return
                 continue
+            patience = 1
             if not self.first_ready.done():
                 self.first_ready.set_result(fields)
             self._on_event(Event(child.spec.name, "ready"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -23,15 +24,38 @@ SHARED: pytest.StashKey[set[Path]] = pytest.StashKey()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--share", default="1/1", metavar="K/N", help="of the files of tests every N-th, from the K-th on")
+    parser.addoption("--marked", metavar="NAME", help="only files in which a test has this marker")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.stash[SHARED] = shared(config.getoption("--share"), (ROOT / "tests").rglob(TESTS))
+    files = shared(config.getoption("--share"), (ROOT / "tests").rglob(TESTS))
+    name = config.getoption("--marked")
+    config.stash[SHARED] = {file for file in files if name is None or names_marker(file, name)}
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """What is another's share is not even imported."""
     return True if collection_path.match(TESTS) and collection_path not in config.stash[SHARED] else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test that had its marker from elsewhere would be in no lane: lanes choose files by what is written there."""
+    for item in items:
+        for name in LANES_BY_FILE:
+            if item.get_closest_marker(name) is not None and not names_marker(item.path, name):
+                raise pytest.UsageError(f"{item.nodeid} is marked {name}, and neither its file nor the conftest says so")
+
+
+LANES_BY_FILE = ("spark", "integration")
+"""Markers by which ``cli/test_command.py`` chooses files for a lane: to import them all takes 25 to 50 s."""
+
+
+@cache
+def names_marker(file: Path, name: str) -> bool:
+    """Whether it is written in a file of tests, or in the fixtures of its folder, that one of them has this marker."""
+    said = (each for each in (file, file.with_name("conftest.py")) if each.exists())
+    return any(f"mark.{name}" in each.read_text(encoding="utf-8") for each in said)
 
 
 def shared(share: str, files: Iterable[Path]) -> set[Path]:

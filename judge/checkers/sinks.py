@@ -121,8 +121,10 @@ class Line(NamedTuple):
     n: int | None
 
 
-def in_order(line: Line) -> tuple[int, str, int]:
-    return line[:3]
+def in_order(line: Line) -> tuple[int, bool, str, int]:
+    """What is committed together has one timestamp, and nobody who wrote at it saw what others did.  So of lines of one
+    key only one can say what became of a row, and a row that ended is one that was there before."""
+    return line.ts, line.n is not None, line.id, line.k
 
 
 class _History:

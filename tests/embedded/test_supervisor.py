@@ -99,6 +99,24 @@ def test_what_nobody_answered_in_time_is_tried_again_while_there_is_time(tmp_pat
     supervisor.stop()
 
 
+def test_what_was_late_has_more_time_in_its_next_life(tmp_path: Path) -> None:
+    """A machine that is too slow for the limit would never get it back."""
+    recorder = Recorder()
+    supervisor = Supervisor(recorder)
+    told = tmp_path / "told"
+    slow = f"import time; open({str(told)!r}, 'a').write('.'); time.sleep(1.5); {SERVES}"
+    lives = iter([SERVES, slow, slow, slow])
+    late = lambda: replace(spec(tmp_path, next(lives)), ready_timeout_s=20.0 if not told.exists() else 1.0)  # noqa: E731
+    try:
+        first = supervisor.start("one", late).result(timeout=20)["pid"]
+        told.touch()
+        os.kill(first, signal.SIGKILL)
+        recorder.wait("ready", 2)
+        assert 2 <= len(told.read_text()) <= 3, "one life or two were too short"
+    finally:
+        supervisor.stop()
+
+
 def test_a_stop_while_something_starts_leaves_nothing(tmp_path: Path) -> None:
     recorder = Recorder()
     supervisor = Supervisor(recorder)

@@ -229,6 +229,32 @@ def test_must_fail(change: Callable[[Told], object], kinds: set[str]) -> None:
     assert verdict.valid == INVALID and kinds <= verdict.kinds, verdict
 
 
+@pytest.mark.parametrize("gone, puts", [("9-1", "9-2"), ("9-2", "9-1")])
+def test_two_changes_at_one_timestamp_did_not_see_each_other(gone, puts):
+    """One found no row, whichever is called first; a row that was there is no one's to end beside it."""
+    for there, valid in ((False, VALID), (True, INVALID)):
+        told = {"topics": {LOG: {}, ROWS: {}, SUMS: {}}, "rows": [[7, puts, 3]], "log": ["0-0", gone, puts]}
+        topics, last = told["topics"], {7: 1} if there else {}
+        lines = [("0-0", {8: 2} | last, [], 100), (gone, {}, [7], 200), (puts, {7: 3}, [], 200)]
+        ops = []
+        for at, (name, put_rows, gone_keys, ts) in enumerate(lines):
+            value = {"id": name, "puts": {str(k): n for k, n in put_rows.items()}, "gone": gone_keys}
+            start = min(at, 1) * 10 * S
+            ops.append(Op(at, at, "sinks", "change", value, start, start + S, OK, None))
+            for k, n in said_by(value).items():
+                message(topics, LOG, 0, None, {"id": name, "k": k, "n": n}, ts)
+                if n is not None:
+                    put(topics, k, name, n, ts)
+        told["rows"].append([8, "0-0", 2])
+        before = sums_of({8: 2} | last)
+        regroup(topics, {}, before, 100)
+        regroup(topics, before, sums_of({8: 2, 7: 3}), 200)
+        told["notes"] = {sink: [200] for sink in topics}
+        ops.append(Op(3, 3, "sinks", "topics", None, 50 * S, 51 * S, OK, told))
+        verdict = check(ops)
+        assert verdict.valid == valid and (not there or verdict.kinds == {"missed"}), verdict
+
+
 def with_tail(**fields: object) -> list[Op]:
     return [replace(op, result={**op.result, **fields}) if op.f == "tail" and op.value["sink"] == ROWS else op
             for op in honest(3)]  # fmt: skip
