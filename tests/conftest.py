@@ -44,7 +44,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         for name in LANES_BY_FILE:
             if item.get_closest_marker(name) is not None and not names_marker(item.path, name):
-                raise pytest.UsageError(f"{item.nodeid} is marked {name}, and neither its file nor the conftest says so")
+                raise pytest.UsageError(f"{item.nodeid} is marked {name}, and its file does not say so")
 
 
 LANES_BY_FILE = ("spark", "integration")

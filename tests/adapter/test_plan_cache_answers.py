@@ -16,7 +16,7 @@ from tests.adapter.world import World, rows_of
 from tests.seeds import seed_of_commit
 
 STEPS = 120
-CHANGES = 150
+CHANGES = 90
 
 DDL = (
     "create table public.t (x int)",

@@ -16,7 +16,7 @@ from tests.adapter.test_clients import serving
 from tests.adapter.world import World
 
 SCALE = Scale(warehouses=2, customers=6, items=20)
-TERMINALS, TRANSACTIONS = 4, 5
+TERMINALS, TRANSACTIONS = 4, 3
 
 
 def story(site: Site) -> tuple[Done, list[str]]:

@@ -24,6 +24,9 @@ SEED = 1
 STEPS = 10_000
 """Some seven faults."""
 
+SOON = 9
+"""Which seed shows it with few faults, of today's schedules; where it does not any more all are tried."""
+
 
 def about(bug: str = "", steps: int = STEPS, workloads: tuple[str, ...] = ("once", "set")) -> dict[str, Any]:
     return {"seed": SEED, "bug": bug, "workloads": list(workloads), "configuration": {"steps": steps}}
@@ -67,7 +70,7 @@ def test_a_bug_that_shows_after_a_kill_needs_that_kill_alone() -> None:
     # so few steps.  Which do is the system's schedule, so the first is looked for: one that shows it with a single
     # kill, all other faults left out.  Only those are cut down, which takes a dozen replays.
     asked = about("lost_commands", workloads=BUGS["lost_commands"].workloads)
-    for asked["seed"] in range(1, 25):
+    for asked["seed"] in (SOON, *range(1, 25)):
         if not shows_it_by_one_kill(asked):
             continue
         try:
