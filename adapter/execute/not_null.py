@@ -85,10 +85,13 @@ class NotNull:
                 begun = _Begun(of, done=True).found(image)
                 if begun.marks is not None:
                     await self._look(session, of, state, image, names)
+                    begun = replace(begun, may_have_ended=True)
                     try:
                         return await submit(second_half(statement, of, begun.marks), request_id)
-                    except Conflict:
-                        pass
+                    except (InvalidUsage, Rejected) as error:
+                        begun = replace(begun, may_have_ended=False)
+                        if not isinstance(error, Conflict):
+                            raise
                 if of.coming:  # it is begun anew, with columns that are not there
                     await self._undo(statement, begun, submit)
                     begun = None
@@ -118,7 +121,7 @@ class NotNull:
         try:
             _, image = await self._images.barrier()
             begun = begun if begun.done else begun.found(image)
-            back = undone(statement, begun.of, begun.marks, image, begun.came)
+            back = undone(statement, begun.of, begun.marks, image, begun.came, begun.may_have_ended)
             if back is not None:
                 await submit(back, None)
         except TidemarkError as error:
@@ -143,6 +146,7 @@ class _Begun:
     done: bool = False
     marks: Marks | None = None
     came: tuple[int, ...] = ()
+    may_have_ended: bool = False
 
     def found(self, image: Image) -> _Begun:
         table = image.item(self.of.table.id)

@@ -61,9 +61,11 @@ def indexes_of(relation_id: str, cluster_id: str, image: ImageLike) -> list[Inde
 
 
 def uniques_of(table: Table, image: ImageLike) -> tuple[Unique, ...]:
-    """Those of ``table``: in the order in which Postgres looks at them, which is that in which they were made."""
+    """Those of ``table``: in the order in which Postgres looks at them, which is that in which they were made.  Without
+    those of columns that the statement in hand has taken from it."""
     found = [each for each in image.dependents(table.id) if isinstance(each, Index) and each.constraint is not None]
     by_stored = {column.stored_as: column for column in table.columns}
     ordered = sorted(found, key=lambda each: (len(each.id), each.id))
     is_ordered = image.genesis is not None and image.genesis.format_version >= RANGES_FROM
-    return tuple([Unique(each, tuple([by_stored[name] for name in each.key]), is_ordered) for each in ordered])
+    there = [each for each in ordered if by_stored.keys() >= {*each.key}]
+    return tuple([Unique(each, tuple([by_stored[name] for name in each.key]), is_ordered) for each in there])

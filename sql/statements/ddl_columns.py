@@ -424,7 +424,11 @@ def _withdraw(draft: _Draft, action: st.Withdraw) -> None:
 
 
 def _take_back(draft: _Draft, action: st.TakeBack) -> None:
-    column = next((each for each in _table(draft).columns if each.id == action.column_id), None)
+    table = _table(draft)
+    before = draft.before
+    if action.unless is not None and is_table(before) and announced(before, *action.unless, draft.image) is None:
+        return
+    column = next((each for each in table.columns if each.id == action.column_id), None)
     if column is not None:
         _drop(draft, st.DropColumn(st.Name((column.name,))))
 

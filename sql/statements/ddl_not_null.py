@@ -226,20 +226,26 @@ def second_half(s: st.AlterColumns, of: Unchecked, marks: Marks) -> st.AlterColu
 
 
 def undone(
-    s: st.AlterColumns, of: Unchecked, marks: Marks | None, image: ImageLike, came: Collection[int] = ()
+    s: st.AlterColumns,
+    of: Unchecked,
+    marks: Marks | None,
+    image: ImageLike,
+    came: Collection[int] = (),
+    may_have_ended: bool = False,
 ) -> st.AlterColumns | None:
     """What takes the first half back, of which ``came`` are columns, whatever it is called by now; ``None`` where there
-    is nothing of it."""
+    is nothing of it.  Nothing goes where the second half, which ``may_have_ended`` it, has done so."""
     table = image.item(of.table.id)
     if not isinstance(table, Table):
         return None
     marks = marks or of.left(table, image)
     stays = {each.said.name for each in of.constraints if left_not_valid(each.kept_by)}
+    unless = next(iter(marks.constraints.items()), None) if may_have_ended else None
     actions: list[st.ColumnAction] = [
         st.Withdraw(name, mark) for name, mark in marks.constraints.items() if name not in stays
     ]
     actions += [st.Unmark(st.Name((name,)), mark, name in of.added) for name, mark in marks.columns.items()]
-    actions += map(st.TakeBack, came)
+    actions += [st.TakeBack(column_id, unless) for column_id in came]
     if not actions:
         return None
     return replace(s, name=st.Name(name_parts(image, table)), actions=tuple(actions), if_exists=True)

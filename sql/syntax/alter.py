@@ -125,9 +125,11 @@ class Withdraw:
 
 @dataclass(frozen=True)
 class TakeBack:
-    """A column that came with a constraint goes with it, where that is not kept.  Nobody writes it."""
+    """A column that came with a constraint goes with it, where that is not kept.  Nobody writes it.  ``unless``: the
+    name and the mark of a constraint that has ended where it is not announced any more."""
 
     column_id: int
+    unless: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True)

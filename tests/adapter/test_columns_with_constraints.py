@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from catalog_log.objects import Index, Table
+from journal.errors import Indeterminate
 from tests.adapter.stories import refused, until
 from tests.adapter.test_constraints import run
 from tests.adapter.test_not_null import before_half
@@ -266,6 +267,29 @@ def test_one_that_was_not_ended_is_ended_by_who_adds_its_constraint():
             assert (await refused(other.sql("alter table t add c int check (c > 0)"))).sqlstate == "42701"
             assert await other.sql("alter table t add check (c > 0)") == "ALTER TABLE"
             assert await other.sql("select conname, convalidated from pg_constraint") == [("t_c_check", True)]
+
+    run(story)
+
+
+@pytest.mark.parametrize("said", ["c int default 5 check (c > 0)", "c int check (c > 0) unique", "c int unique"])
+@pytest.mark.parametrize("done", [True, False])
+def test_where_nobody_knows_whether_it_ended_nothing_of_what_ended_goes(said, done):
+    async def story(world: World):
+        async with world.adapter() as a, world.adapter() as other:
+            await two_rows(a)
+            submit, half = a.executor.ddl.submit, iter(range(1, 3))
+
+            async def lost(*args, **more):
+                if next(half, None) != 2:
+                    return await submit(*args, **more)
+                if done:
+                    await submit(*args, **more)
+                raise Indeterminate("nobody answered")
+
+            a.executor.ddl.submit = lost
+            assert (await refused(a.sql(f"alter table t add {said}"))).sqlstate == "08007"
+            assert [each.name for each in table(a).columns] == (["a", "b", "c"] if done else ["a", "b"])
+            assert set(await other.sql("select convalidated from pg_constraint")) == ({(True,)} if done else set())
 
     run(story)
 
