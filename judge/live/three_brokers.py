@@ -328,7 +328,8 @@ def refusal() -> str | None:
 def three_brokers(settings: ClusterSettings, progress: Progress) -> Iterator[Cluster]:
     """A started cluster; this thread is on the client's host until the block is left."""
     if reason := refusal():
-        raise InvalidUsage(f"three brokers cannot be run here: {reason}", hint="run it as root on Linux, or --layer 2")
+        hint = "run it as root on Linux, with ip (iproute2) and iptables installed, or --layer 2"
+        raise InvalidUsage(f"three brokers cannot be run here: {reason}", hint=hint)
     jars = ensure_jars(JARS, progress)
     hosts = (*BROKERS, *(f"a{number + 1}" for number in range(settings.adapters)), CLIENT)
     lives = Lives(lambda: stack.supervisor.pids())
