@@ -52,6 +52,10 @@ class Unchecked:
     def names(self) -> tuple[str, ...]:
         return (*(column.name for column in self.columns), *self.added)
 
+    def brings(self, action: st.ColumnAction) -> bool:
+        """Whether it is an ADD COLUMN whose column comes with constraints, in the first half."""
+        return isinstance(action, st.AddColumn) and any(each.name == action.column.name for each in self.coming)
+
     def looks(self, image: ImageLike) -> list[Look]:
         """What rows are asked: first whether there is a NULL."""
         nulls = [Look(self.query(image), self._has_nulls)] if self.names else []
@@ -160,11 +164,8 @@ def of_columns(
             hint="say it in a statement of its own",
         )
     columns = tuple([each for each in asked if each.name not in added])
-    there = frozenset(
-        action.column.name
-        for action in s.actions
-        if isinstance(action, st.AddColumn) and action.if_not_exists and _named(table, action.column.name)
-    )
+    maybe = {each.column.name for each in s.actions if isinstance(each, st.AddColumn) and each.if_not_exists}
+    there = frozenset(maybe & {column.name for column in table.columns})
     return Unchecked(table, columns, added, tuple(constraints), coming, there)
 
 
@@ -172,22 +173,15 @@ _WITH_A_COLUMN = (st.AddColumn, st.AddConstraint, st.SetNotNull)
 """What may be said beside a column that comes with a constraint: all of it is begun in the first half."""
 
 
-def _named(table: Table, name: str) -> bool:
-    return any(column.name == name for column in table.columns)
-
-
 def first_half(s: st.AlterColumns, of: Unchecked) -> st.AlterColumns:
     """What marks the columns, adds those that are not there, and announces the constraints."""
     constraints = iter([each for each in of.constraints if each.said.name not in _validated(s)])
-    coming = {column.name for column in of.coming}
     actions: list[st.ColumnAction] = []
     for each in s.actions:
         if isinstance(each, st.AddConstraint) and not each.not_valid:
             if each.column not in of.there:
                 actions.append(replace(each, said=next(constraints).said))
-        elif isinstance(each, st.AddColumn) and each.column.name in coming:
-            actions.append(each)
-        elif _name(each) in of.names and may_need_rows(each):
+        elif of.brings(each) or _name(each) in of.names and may_need_rows(each):
             actions.append(each)
     return replace(s, actions=tuple(actions))
 
@@ -196,7 +190,6 @@ def second_half(s: st.AlterColumns, of: Unchecked, marks: Marks) -> st.AlterColu
     """All of ``s``, where no row was found under ``marks`` that has a NULL there or does not keep a constraint."""
     validated = {each.said.name: each.said for each in of.constraints if each.said.name in _validated(s)}
     constraints = iter([each for each in of.constraints if each.said.name not in validated])
-    coming = {column.name for column in of.coming}
     actions: list[st.ColumnAction] = []
     done: set[str] = set()
 
@@ -220,7 +213,7 @@ def second_half(s: st.AlterColumns, of: Unchecked, marks: Marks) -> st.AlterColu
             actions.append(st.AddConstraint(said, marks.constraints[said.name or ""]))
         elif name in of.names and may_need_rows(each):
             set_not_null(name)
-        elif not isinstance(each, st.AddColumn) or name not in coming:
+        elif not of.brings(each):
             actions.append(each)
     return replace(s, actions=tuple(actions))
 
