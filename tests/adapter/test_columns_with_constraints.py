@@ -10,7 +10,7 @@ from catalog_log.objects import Index, Table
 from journal.errors import Indeterminate
 from tests.adapter.stories import refused, until
 from tests.adapter.test_constraints import run
-from tests.adapter.test_not_null import before_half
+from tests.adapter.test_not_null import before_half, inserting
 from tests.adapter.world import World
 
 KEPT = [
@@ -133,14 +133,7 @@ def test_rows_that_come_while_it_is_said_are_refused_or_refuse_it(half, said):
             if "default" in said:
                 await a.sql("insert into t values (1, 1)")
             before, seen = table(a), []
-
-            async def act():
-                try:
-                    seen.append(await other.sql("insert into t (a, b) values (2, 2)"))
-                except Exception as error:
-                    seen.append(error.sqlstate)
-
-            before_half(a, half, act)
+            before_half(a, half, inserting(other, "insert into t (a, b) values (2, 2)", seen))
             if half == 1:
                 assert (await refused(a.sql(f"alter table t add {said}"))).sqlstate == (
                     "23505" if "default" in said else "23502"

@@ -11,7 +11,7 @@ from adapter.state.transaction import Status
 from catalog_log.objects import Index, Table
 from tests.adapter.stories import HeldTransport, before_commit, refused, until
 from tests.adapter.test_copies import client, copied, on_a_loop, rows
-from tests.adapter.test_not_null import before_half
+from tests.adapter.test_not_null import before_half, inserting
 from tests.adapter.world import World
 
 HALVES = [
@@ -121,15 +121,8 @@ def test_rows_that_come_while_a_constraint_is_added_are_refused_or_refuse_it(hal
         async with world.adapter() as a, world.adapter() as other:
             await a.sql("create table t (a int, b int)")
             await a.sql("insert into t values (7, 7)")
-            seen = []
-
-            async def act():
-                try:
-                    seen.append(await other.sql(f"insert into t values {row}"))
-                except Exception as error:
-                    seen.append(error.sqlstate)
-
-            before_half(a, half, act)
+            seen: list[str] = []
+            before_half(a, half, inserting(other, f"insert into t values {row}", seen))
             before = a.catalog.image.item_by_name("s1", "t")
             if half == 1:
                 assert await sqlstate(a.sql(f"alter table t add {adding}")) == told

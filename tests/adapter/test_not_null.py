@@ -9,6 +9,7 @@ import pytest
 from adapter.execute.ddl_commit import Asked
 from adapter.state.transaction import Status
 from catalog_log.objects import Table
+from journal.errors import TidemarkError
 from sql.objects.names import Names
 from sql.syntax.parse import parse
 from tests.adapter.stories import HeldTransport, refused, run, until
@@ -42,6 +43,18 @@ def before_half(adapter, half: int, act) -> None:
         return await submit(*args, **more)
 
     adapter.executor.ddl.submit = slipping
+
+
+def inserting(adapter, text: str, seen: list[str]):
+    """Puts ``text`` and has in ``seen`` its tag, or the SQLSTATE with which it was refused."""
+
+    async def act():
+        try:
+            seen.append(await adapter.sql(text))
+        except TidemarkError as error:
+            seen.append(error.sqlstate)
+
+    return act
 
 
 def test_a_column_without_nulls_takes_none_any_more_and_one_with_them_stays_as_it_was():
@@ -97,15 +110,8 @@ def test_rows_that_come_while_it_is_said_are_refused_or_refuse_it(half, altering
     async def story(world: World):
         async with world.adapter() as a, world.adapter() as other:
             await a.sql("create table t (a int, b int)")
-            seen = []
-
-            async def act():
-                try:
-                    seen.append(await other.sql("insert into t (a) values (1)"))
-                except Exception as error:
-                    seen.append(error.sqlstate)
-
-            before_half(a, half, act)
+            seen: list[str] = []
+            before_half(a, half, inserting(other, "insert into t (a) values (1)", seen))
             name = "d" if "add" in altering else "b"
             if half == 1:
                 assert await told(a.sql(f"alter table t {altering}")) == (
