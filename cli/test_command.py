@@ -17,6 +17,7 @@ import tempfile
 import threading
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from typing import TextIO
 
 from cli.output import FAILED, OK, console, print_json
@@ -86,6 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
     failed = [name for name, passed in results.items() if not passed]
     for name in failed:
         out.print(f"FAILED {name}")
+        out.print(lanes.told(name), markup=False, end="")
     if arguments.json:
         print_json({"command": "test", "ok": not failed, **results})
     return FAILED if failed else OK
@@ -111,7 +113,8 @@ def last_words(said: Iterable[str], ended: int) -> list[str]:
 
 class _Lanes:
     """Runs of pytest, ``LANES`` at once in the order in which they are put.  Leaving the block ends what still runs,
-    begins nothing more, and then tells what was said by those that were not shown as they went."""
+    begins nothing more, and then tells what was said by those that were not shown as they went: last by those that
+    failed, since it may be the end alone that is kept."""
 
     def __init__(self, target: TextIO | None) -> None:
         self._target = target
@@ -121,22 +124,30 @@ class _Lanes:
         self._running: set[subprocess.Popen] = set()
         self._ended: dict[str, Future[int | None]] = {}
         self._said: dict[str, TextIO] = {}
+        self._told: dict[str, str] = {}
+        self._directory = tempfile.TemporaryDirectory()
 
     def __enter__(self) -> _Lanes:
         return self
 
     def put(self, name: str, arguments: list[str], less_urgent: int = 0, shown: bool = False) -> None:
         """``shown`` as it goes: for one of them at most."""
-        if shown:
-            command = [*PYTEST, *arguments]
-        else:
+        command = [*PYTEST, "--told", str(self._told_to(name)), *arguments]
+        if not shown:
             self._said[name] = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")
-            command = [*PYTEST, "-p", "no:cacheprovider", "-q", *arguments]
+            command += ["-p", "no:cacheprovider", "-q"]
         self._ended[name] = self._threads.submit(self._run, command, self._said.get(name, self._target), less_urgent)
 
     def passed(self) -> dict[str, bool]:
         """Waits for all: which of them passed."""
         return {name: ended.result() == 0 for name, ended in self._ended.items()}
+
+    def told(self, name: str) -> str:
+        """After the block: what failed there, and why.  Nothing where it passed, or ended before its first test."""
+        return self._told.get(name, "")
+
+    def _told_to(self, name: str) -> Path:
+        return Path(self._directory.name, name.replace("/", " of "))
 
     def _run(self, command: list[str], to: TextIO | None, less_urgent: int) -> int | None:
         """How it ended; None where it was not begun any more."""
@@ -157,14 +168,18 @@ class _Lanes:
         for process in self._running:
             _end(process)
         self._threads.shutdown()
+        with self._directory:
+            for name in self._ended:
+                if (told := self._told_to(name)).exists():
+                    self._told[name] = told.read_text(encoding="utf-8")
         to = self._target or sys.stdout
-        for name, said in self._said.items():
-            with said:
+        how = {name: None if ended.cancelled() else ended.result() for name, ended in self._ended.items()}
+        for name in sorted(self._said, key=lambda name: how[name] not in (0, None)):
+            with self._said[name] as said:
                 said.seek(0)
                 shutil.copyfileobj(said, to)
                 said.seek(0)
-                ended = None if self._ended[name].cancelled() else self._ended[name].result()
-                print(*last_words(said, ended or 0), sep="", end="", file=to, flush=True)
+                print(*last_words(said, how[name] or 0), sep="", end="", file=to, flush=True)
 
 
 def _end(process: subprocess.Popen) -> None:

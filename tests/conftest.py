@@ -25,12 +25,39 @@ SHARED: pytest.StashKey[set[Path]] = pytest.StashKey()
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--share", default="1/1", metavar="K/N", help="of the files of tests every N-th, from the K-th on")
     parser.addoption("--marked", metavar="NAME", help="only files in which a test has this marker")
+    parser.addoption("--told", type=Path, metavar="FILE", help="what failed is added to it too, two lines each")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     files = shared(config.getoption("--share"), (ROOT / "tests").rglob(TESTS))
     name = config.getoption("--marked")
     config.stash[SHARED] = {file for file in files if name is None or names_marker(file, name)}
+    if told := config.getoption("--told"):
+        config.pluginmanager.register(Told(told))
+
+
+class Told:
+    """Writes what failed, and how its message begins, into a file: for who runs many sessions at once, and at their end
+    says why they failed."""
+
+    MESSAGE = 400
+    """Characters: an assertion's first lines."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._tell(report)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        self._tell(report)
+
+    def _tell(self, report: pytest.TestReport | pytest.CollectReport) -> None:
+        if report.failed:
+            crash = getattr(report.longrepr, "reprcrash", None)
+            message = crash.message if crash else report.longreprtext[-self.MESSAGE :]
+            with self._file.open("a", encoding="utf-8", errors="backslashreplace") as file:
+                print(report.nodeid, " ".join(message.split())[: self.MESSAGE], sep="\n", file=file)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -111,6 +111,28 @@ def test_the_last_words_say_where_a_lane_died(lanes_alone, tmp_path, monkeypatch
     ]  # fmt: skip
 
 
+def test_the_last_words_name_what_failed_in_each_lane_and_why(lanes_alone, tmp_path, monkeypatch, capfd) -> None:
+    """Hidden or shown, in a test or before it: whoever keeps only the end knows what to look at."""
+    (tmp_path / "pytest.ini").touch()
+    fails = tmp_path / "fails.py"
+    fails.write_text(
+        "import pytest\n\n\n@pytest.mark.spark\ndef test_sums():\n    assert 1 + 1 == 3, '[red]\\nis no markup'\n"
+    )
+    broken = tmp_path / "broken.py"
+    broken.write_text("import nothing_of_this_name\n")
+    options = ["-c", str(tmp_path / "pytest.ini"), "-p", "tests.conftest", "-p", "no:cacheprovider"]
+    files = f"files = {{{testing.SPARK!r}: {str(fails)!r}, {testing.BROKER!r}: {str(broken)!r}}}\n"
+    runs = f"file = files.get(chosen[0])\nsys.exit(file and pytest.main({options!r} + [file, *sys.argv[1:]]))"
+    monkeypatch.setattr(testing, "PYTEST", [sys.executable, "-c", CHOSEN + "import pytest\n" + files + runs])
+    assert exit_code("test") == 1
+    spark, test, why, broker, module, missing = capfd.readouterr().out.splitlines()[-6:]
+    assert spark == "FAILED pytest, with Spark" and broker == "FAILED pytest, with a broker"
+    assert test.endswith("fails.py::test_sums") and why.startswith(
+        "AssertionError: [red] is no markup assert (1 + 1) =="
+    )
+    assert module.endswith("broken.py") and "No module named 'nothing_of_this_name'" in missing
+
+
 def test_one_that_is_interrupted_ends_what_runs(lanes_alone, tmp_path, monkeypatch, capfd) -> None:
     """The pure tests are under way, and end what they have begun."""
     os.mkfifo(pipe := tmp_path / "pipe")

@@ -20,6 +20,8 @@ ROOT = Path(__file__).resolve().parents[2]
 _new_capsule = ctypes.pythonapi.PyCapsule_New
 _new_capsule.restype = ctypes.py_object
 _destructor = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
+_ends: list[object] = []
+"""What clients call where they end, kept for ever: C knows an address alone, and a client may outlive its test."""
 
 
 class Ends:
@@ -33,6 +35,7 @@ class Ends:
             self.may_end.set()
         # Of C, as theirs: the collector calls finalizers of Python's before anything else, and ends the rest itself.
         self._end = _destructor(self._ended)
+        _ends.append(self._end)
 
     def client(self) -> Client:
         return Client(_new_capsule(ctypes.c_void_p(1), None, self._end))
