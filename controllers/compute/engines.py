@@ -36,10 +36,10 @@ class Engines:
         return self.process.rows(query, types, tables)
 
     def on_spark(
-        self, query: exp.Expression, large: bool, outlet: Outlet | None = None,
+        self, query: exp.Expression, much: int, outlet: Outlet | None = None,
         before: Iterable[Iterable[exp.Expression]] = (),
     ) -> pa.Table:  # fmt: skip
-        return answered(self.spark, query, large, outlet, before)
+        return answered(self.spark, query, much, outlet, before)
 
     def show(self, table: pa.Table, types: Sequence[SqlType]) -> str:
         view = own_name(f"rows_{next(_serial)}")

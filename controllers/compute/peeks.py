@@ -383,7 +383,7 @@ class PeekDesk:
                 }
                 rows |= {i: self._shown(i, table, query, relations, reads) for i, table in unpacked(peek).items()}
                 return answered(
-                    self._spark, query.on_spark(rows), sources.large, before=query.asked_before(rows)
+                    self._spark, query.on_spark(rows), sources.much, before=query.asked_before(rows)
                 )
         except Exception as error:
             found = of_spark(error)

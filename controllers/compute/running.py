@@ -46,8 +46,12 @@ _TOO_MUCH_FOR_SPARK = "spark.driver.maxResultSize"
 """In what Spark says where a result is larger than that, before it is in anybody's memory."""
 
 PARTS_A_CORE = 4
-"""Of what is shuffled by a query that reads much.  Measured on two cores, over 100 M rows: eight parts take 24 s for
-three million groups (one part 28) and 47 s for a join with five million rows (66)."""
+"""At most, of what is shuffled by a query that reads much.  Measured on two cores, over 100 M rows: eight parts take
+24 s for three million groups (one part 28) and 47 s for a join with five million rows (66)."""
+
+PART_ROWS = 1_000_000
+"""That are read for each of them, beyond one a core: of a million rows into 10,000 groups, on two cores, two parts take
+a tenth less than eight."""
 
 INFERS = "spark.sql.constraintPropagation.enabled"
 CAUSES_MAX = 20
@@ -55,13 +59,14 @@ CAUSES_MAX = 20
 
 
 def answered(
-    spark: SparkSession, query: exp.Expression, large: bool = False, outlet: Outlet | None = None,
+    spark: SparkSession, query: exp.Expression, much: int = 0, outlet: Outlet | None = None,
     before: Iterable[Iterable[exp.Expression]] = (),
 ) -> pa.Table:  # fmt: skip
-    """The rows of ``query``; ``large``: it reads much.  With an ``outlet`` those that are many are elsewhere by then
-    (``outlet.py``).  ``before`` are the questions of what it gathers: of each what that is at most, and exactly."""
-    if large:
-        spark = for_large(spark)
+    """The rows of ``query``; ``much``: how many it reads, about, where they are many.  With an ``outlet`` those that
+    are many are elsewhere by then (``outlet.py``).  ``before`` are the questions of what it gathers: of each what that
+    is at most, and exactly."""
+    if much:
+        spark = for_much(spark, much)
     for question in before:
         if all((held := _answered(spark, text(each)).column(0)[0].as_py()) > GATHERED_BYTES_MAX for each in question):
             raise QueryFailed(
@@ -69,7 +74,7 @@ def answered(
                 detail=f"{held} bytes of values at once, at most {GATHERED_BYTES_MAX}",
                 hint="filter what goes into array_agg, string_agg, mode or a percentile, or group it more finely",
             )  # fmt: skip
-    return _answered(spark, text(query), large, outlet)
+    return _answered(spark, text(query), bool(much), outlet)
 
 
 def with_settings(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
@@ -80,10 +85,12 @@ def with_settings(spark: SparkSession, settings: Mapping[str, str]) -> SparkSess
     return made
 
 
-def for_large(spark: SparkSession) -> SparkSession:
-    """A session for one query that reads much: what is shuffled is in parts for every core of its executors.  Small
+def for_much(spark: SparkSession, rows: int) -> SparkSession:
+    """A session for one query that reads so many: what is shuffled is in parts for every core of its executors.  Small
     queries have one part, since each costs more than what it would save."""
-    settings = {"spark.sql.shuffle.partitions": str(PARTS_A_CORE * cores(spark))}
+    there = cores(spark)
+    parts = min(PARTS_A_CORE * there, max(there, rows // PART_ROWS))
+    settings = {"spark.sql.shuffle.partitions": str(parts)}
     if not in_this_process(spark.sparkContext.master):
         settings["spark.sql.adaptive.enabled"] = "true"  # uneven parts matter there; here it took a tenth longer
     return with_settings(spark, settings)
@@ -118,10 +125,13 @@ def _collected(spark: SparkSession, sql: str, large: bool, outlet: Outlet | None
             if outlet is None or _TOO_MUCH_FOR_SPARK not in str(error):
                 raise
         return outlet.collected(frame, cores(spark))  # of little there may come much
-    tasks = max(1, frame._jdf.queryExecution().toRdd().getNumPartitions())
-    share = max(ANSWER_BYTES_MAX // tasks, ANSWER_BYTES_LEAST)
-    bound = Bound.of(frame.schema, share)
-    found = None if bound is None else _gathered(bound.on(frame))
+    # Most often what is shuffled last.  To plan it once to count its tasks, and again with their bound, took 50 ms.
+    tasks = int(spark.conf.get("spark.sql.shuffle.partitions"))
+    bound, asked, share = _bounded(frame, tasks)
+    if (planned := _tasks(asked)) not in (None, tasks):
+        tasks = planned
+        bound, asked, share = _bounded(frame, tasks)
+    found = None if bound is None else _gathered(asked)
     if found is None and (bound is None or not bound.exact):
         found = _gathered(frame.mapInArrow(_within(share), frame.schema))
     if found is None:
@@ -131,6 +141,24 @@ def _collected(spark: SparkSession, sql: str, large: bool, outlet: Outlet | None
             hint="filter it, or aggregate it",
         )
     return found
+
+
+def _bounded(frame: DataFrame, tasks: int) -> tuple[Bound | None, DataFrame, int]:
+    """``frame`` within a bound for each of ``tasks``, where there is one, and the bytes that each may have."""
+    share = max(ANSWER_BYTES_MAX // tasks, ANSWER_BYTES_LEAST)
+    bound = Bound.of(frame.schema, share)
+    return bound, frame if bound is None else bound.on(frame), share
+
+
+def _tasks(frame: DataFrame) -> int | None:
+    """How many give the rows of ``frame``; ``None`` where one of those that are asked for samples, to sort by them,
+    found that it has too many."""
+    try:
+        return max(1, frame._jdf.queryExecution().toRdd().getNumPartitions())
+    except (Py4JJavaError, PySparkException) as error:
+        if TOO_MUCH not in str(error):
+            raise
+        return None
 
 
 def _gathered(frame: DataFrame) -> pa.Table | None:

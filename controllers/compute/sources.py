@@ -42,10 +42,11 @@ class Sources(AbstractContextManager):
         return found
 
     @property
-    def large(self) -> bool:
-        """Whether what was asked for so far, changes apart, is much."""
+    def much(self) -> int:
+        """The rows of what was asked for so far, changes apart, where they are many; 0 where they are not."""
         with self._lock:
-            return sum(relation.rows for relation, *_ in self._snapshots) >= MUCH_ROWS
+            rows = sum(relation.rows for relation, *_ in self._snapshots)
+        return rows if rows >= MUCH_ROWS else 0
 
     def rows(
         self, relation: Relation, as_of: DataTs, sought: Sequence[Sought] = (), own: pa.Table | None = None

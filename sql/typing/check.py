@@ -19,7 +19,7 @@ from sql.typing import check_sequences as sequences
 from sql.typing import own_signatures
 from sql.typing.casts import converted, is_made_over
 from sql.typing.check_aggregates import AGGREGATES
-from sql.typing.check_arrays import ARRAYS, any_of_array
+from sql.typing.check_arrays import ARRAYS, any_of_array, few_written
 from sql.typing.check_expressions import EXPRESSIONS, OF_ARRAY
 from sql.typing.check_functions import is_named, named_function
 from sql.typing.check_jsonb import JSONB
@@ -324,7 +324,11 @@ class Checker:
         """``x op ANY (…)`` and ``x op ALL (…)``, over a list or a subquery, as comparisons that Spark has."""
         inner, every = unnest(right.this), isinstance(right, exp.All)
         made: exp.Expression
-        if isinstance(inner, exp.Array):
+        if isinstance(node, exp.EQ) and not every and not _untyped(node.this) and (few := few_written(inner)):
+            # As a list each value may be asked for as a key.
+            made = exp.In(this=node.this.copy(), expressions=few)
+            made.meta[OF_ARRAY] = True
+        elif isinstance(inner, exp.Array):
             if type(node) in _COMPARED and all(map(_untyped, inner.expressions)):
                 for each in list(inner.expressions):  # an array of what has no type is one of texts
                     each.replace(cast(each.copy(), t.TEXT))

@@ -20,6 +20,8 @@ from trees import types as t
 from trees.errors import mismatch, no_function, no_operator, not_unique, unsupported, untyped
 from trees.nodes import Ordinality, call, cast, position, swap, unnest
 from trees.own import own
+from values.bad_text import BadText
+from values.text.arrays import read_array
 from values.types import SqlType
 
 if TYPE_CHECKING:
@@ -176,6 +178,28 @@ def any_of_array(c: Checker, node: exp.Expression, right: exp.Expression, scope:
     ends = exp.Boolean(this=every)
     node.replace(exp.Case(ifs=[none, exp.If(this=empty, true=ends.copy()), decides, unknown], default=ends))
     return t.BOOL
+
+
+FEW = 64
+"""Values of a written array that are a list: of as many each is asked for as a key, as of a list
+(``lower.lookup.among.MEMBERS_MAX``).  Of more it stays one value, however long."""
+
+
+def few_written(array: exp.Expression) -> list[exp.Expression]:
+    """The values of ``array``, where it is a text such as ``'{1,2}'`` and has one to ``FEW``; otherwise none, and who
+    makes an array of it says what is wrong with it."""
+    if not isinstance(array, exp.Literal) or not array.is_string:
+        return []
+    try:
+        texts = read_array(array.this)
+    except BadText:
+        return []
+    found = []
+    for each in texts if len(texts) <= FEW else ():
+        value = array.copy()
+        value.set("this", each)
+        found.append(exp.null() if each is None else value)
+    return found
 
 
 SIGNS: dict[type[exp.Expression], str] = {

@@ -203,7 +203,7 @@ many_updates = st.lists(st.one_of(honest_updates(), hostile_updates), max_size=1
 
 
 @given(st.lists(honest_updates(), max_size=8), many_updates)
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_what_is_tried_is_what_the_fold_makes_of_it_or_refuses(before: list[Update], updates: list[Update]) -> None:
     image, _ = play(genesis_proposal(), proposal(1000, 1001, *before))
     wanted = proposal(image.upper, image.upper + 1, *updates)
@@ -218,7 +218,7 @@ def test_what_is_tried_is_what_the_fold_makes_of_it_or_refuses(before: list[Upda
 
 
 @given(st.lists(honest_updates(), max_size=8), st.lists(honest_updates(), max_size=12))
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_without_the_puts_that_are_replaced_the_fold_says_the_same(before: list[Update], updates: list[Update]) -> None:
     image, _ = play(genesis_proposal(), proposal(1000, 1001, *before))
     whole, said = admit(image, Entry(2, encode_proposal(proposal(image.upper, image.upper + 1, *updates))))
@@ -240,7 +240,7 @@ def test_no_bytes_stop_the_fold(tail: bytes) -> None:
 
 
 @given(logs(), st.data())
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_any_batching_of_the_same_records_gives_the_same_image(log: list[Entry], data: st.DataObject) -> None:
     one_by_one, verdicts = EMPTY, []
     for entry in log:
@@ -258,7 +258,7 @@ def test_any_batching_of_the_same_records_gives_the_same_image(log: list[Entry],
 
 
 @given(logs())
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_at_most_one_proposal_is_admitted_per_expected_upper_and_the_upper_only_rises(log: list[Entry]) -> None:
     image, admitted = EMPTY, Counter()
     for entry in log:

@@ -99,7 +99,7 @@ def test_clusters_databases_and_schemas_are_found_by_name() -> None:
 
 
 @given(logs())
-@settings(max_examples=100)
+@settings(max_examples=60)
 def test_image_to_records_to_image(log: list[Entry]) -> None:
     image = fold(EMPTY, log)
     data = snapshot.to_bytes(image)
@@ -110,7 +110,7 @@ def test_image_to_records_to_image(log: list[Entry]) -> None:
 
 
 @given(logs(), st.data())
-@settings(max_examples=100)
+@settings(max_examples=60)
 def test_folding_goes_on_from_a_written_image_as_if_it_had_never_stopped(log: list[Entry], data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(log)))
     resumed = snapshot.from_bytes(snapshot.to_bytes(fold(EMPTY, log[:at])))
@@ -127,7 +127,7 @@ def test_bytes_that_are_no_image_are_undecodable(data: bytes) -> None:
 
 
 @given(logs(), st.data())
-@settings(max_examples=100)
+@settings(max_examples=60)
 def test_a_delta_leads_from_one_image_to_the_other(log: list[Entry], data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(log)))
     before, after = fold(EMPTY, log[:at]), fold(EMPTY, log)
@@ -139,7 +139,7 @@ def test_a_delta_leads_from_one_image_to_the_other(log: list[Entry], data: st.Da
 
 
 @given(logs())
-@settings(max_examples=100)
+@settings(max_examples=60)
 def test_the_cheap_delta_of_one_step_equals_the_comparison_of_whole_images(log: list[Entry]) -> None:
     image = EMPTY
     for entry in log:

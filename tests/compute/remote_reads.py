@@ -18,7 +18,7 @@ from catalog_log.objects import Column
 from collection.columns import DIFF
 from controllers.changes import stamp
 from controllers.compute.relation import Relation
-from controllers.compute.running import answered, cores
+from controllers.compute.running import MUCH_ROWS, answered, cores
 from controllers.compute.session import scratch_directory, serve_files, start_session, stop_session
 from controllers.compute.spark_text import parse, text
 from journal.timestamps import DataTs
@@ -96,7 +96,7 @@ def main(directory: str, wanted: str) -> None:
     with settled.snapshot(DataTs(10)) as snapshot:
         grouped = parse("SELECT `k` % 1000 AS `g`, COUNT(*) AS `n` FROM `u2` AS `t` GROUP BY `k` % 1000")
         tree = name_relations(text(grouped), ("u2",), {"u2": snapshot.rows()})
-        found = answered(spark, tree, True)
+        found = answered(spark, tree, MUCH_ROWS)
     assert found.num_rows == 1000 and pc.sum(found.column(1)).as_py() == count
     settled.close()
     files.close()

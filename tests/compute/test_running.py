@@ -40,17 +40,20 @@ def test_what_reads_much_is_shuffled_in_parts_and_answered_alike(bench):
     """By a session of its own: the one that all others share stays as it is, and what is closed there is closed."""
     from pyspark.errors import AnalysisException
 
-    from controllers.compute.running import PARTS_A_CORE, answered, cores, for_large
+    from controllers.compute.running import MUCH_ROWS, PART_ROWS, PARTS_A_CORE, answered, cores, for_much
     from controllers.compute.spark_text import parse as spark_tree
 
     bench.spark.range(1000).createOrReplaceTempView("tm_numbers")
     tree = spark_tree("SELECT `n`.`id` % 7 AS `k`, COUNT(*) AS `c` FROM `tm_numbers` AS `n` GROUP BY `n`.`id` % 7")
     before = bench.spark.conf.get("spark.sql.shuffle.partitions")
-    small, large, session = answered(bench.spark, tree), answered(bench.spark, tree, True), for_large(bench.spark)
+    small, large = answered(bench.spark, tree), answered(bench.spark, tree, MUCH_ROWS)
     bench.spark.catalog.dropTempView("tm_numbers")
     pairs = [sorted(zip(*(column.to_pylist() for column in each.columns), strict=True)) for each in (small, large)]
     assert pairs[0] == pairs[1] == [(k, len(range(k, 1000, 7))) for k in range(7)]
-    assert session.conf.get("spark.sql.shuffle.partitions") == str(PARTS_A_CORE * cores(bench.spark)) != before
+    there = cores(bench.spark)
+    for rows, parts in ((MUCH_ROWS, there), (PART_ROWS * (there + 1), there + 1), (10**9, PARTS_A_CORE * there)):
+        session = for_much(bench.spark, rows)
+        assert session.conf.get("spark.sql.shuffle.partitions") == str(parts) != before
     assert bench.spark.conf.get("spark.sql.shuffle.partitions") == before
     with pytest.raises(AnalysisException):
         session.sql("SELECT SPARK_PARTITION_ID()")
@@ -66,10 +69,10 @@ def test_a_result_that_is_too_large_is_an_error_of_its_query(bench, monkeypatch)
     monkeypatch.setattr(running, "ANSWER_BYTES_LEAST", 1000)
     bench.spark.range(1_000_000).createOrReplaceTempView("tm_numbers")
     with pytest.raises(QueryFailed) as refused:
-        running.answered(bench.spark, spark_tree("SELECT `n`.`id` AS `k` FROM `tm_numbers` AS `n`"), True)
+        running.answered(bench.spark, spark_tree("SELECT `n`.`id` AS `k` FROM `tm_numbers` AS `n`"), 1_000_000)
     assert refused.value.sqlstate == "54000" and refused.value.hint
     few = running.answered(bench.spark, spark_tree("SELECT `n`.`id` AS `k` FROM `tm_numbers` AS `n` "
-                                                   "WHERE `n`.`id` < 50000"), True)  # fmt: skip
+                                                   "WHERE `n`.`id` < 50000"), 1_000_000)  # fmt: skip
     assert sorted(few.column(0).to_pylist()) == list(range(50_000))
     bench.spark.catalog.dropTempView("tm_numbers")
 
@@ -89,7 +92,7 @@ def test_a_large_result_is_counted_by_spark_and_in_python_alone_where_texts_are_
 
     def ask(outputs: str, rest: str) -> list[tuple]:
         tree = spark_tree(f"SELECT {outputs} FROM `tm_numbers` AS `n` {rest}")
-        return list(zip(*(c.to_pylist() for c in running.answered(bench.spark, tree, True).columns), strict=True))
+        return list(zip(*(c.to_pylist() for c in running.answered(bench.spark, tree, 1_000_000).columns), strict=True))
 
     few = "WHERE `n`.`id` < 5 ORDER BY `n`.`id` DESC"
     assert ask("`n`.`id` AS `a ``b`, REPEAT('x', 200) AS `t`, CAST(NULL AS STRING) AS `z`", few) == [

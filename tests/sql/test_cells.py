@@ -61,7 +61,7 @@ def told(text: str, cells_min: int) -> object:
         return rows, plan.params, plan.literals, plan.order, plan.query is None
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(inserts())
 def test_a_cell_by_samples_is_the_cell(text):
     assert told(text, 0) == told(text, 1 << 30)

@@ -88,7 +88,7 @@ WORDS = (
 ).split()
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(some.lists(some.sampled_from(WORDS), max_size=16))
 def test_no_statement_raises_but_for_its_user(words):
     image = shop()
@@ -108,7 +108,7 @@ def test_no_statement_raises_but_for_its_user(words):
             assert len(error.sqlstate) == 5 and error.message
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(some.text(max_size=40))
 def test_no_text_raises_but_for_its_user(text):
     split(text)
@@ -126,7 +126,7 @@ SAID = [
 ]
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(some.sampled_from(SAID), some.lists(some.tuples(some.integers(0, 60), some.sampled_from(WORDS)), max_size=4))
 def test_no_mutilated_statement_raises_but_for_its_user(text, changes):
     pieces = re.findall(r"'[^']*'|\"[^\"]*\"|\$?\w+|\S", text)

@@ -133,7 +133,7 @@ def told(text: str, chars: int, monkeypatch: pytest.MonkeyPatch) -> object:
     return type(statement), {key: said(each) for key, each in whole.items()}
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(STATEMENTS)
 @example("select a from t where a between 1 and a <> 2 and a <> 3 and a <> 4 and a <> 5")
 @example("select a from t where a<-1 or a<-1 or a<-1")

@@ -70,7 +70,7 @@ class Linear:
             if found is not None:
                 return found
             query = self.query(parts, reading)
-            return as_schema(given.engines.on_spark(query, given.sources.large, given.sources.outlet), self.schema)
+            return as_schema(given.engines.on_spark(query, given.sources.much, given.sources.outlet), self.schema)
 
     @contextmanager
     def change(self, given: Given, t0: DataTs, t1: DataTs) -> Iterator[tuple[list[Prepared], Reading]]:

@@ -76,7 +76,7 @@ class Recompute:
         new = sp.select([*casts, sp.called(sp.number(1), DIFF)], sp.derived(query, "q", names))
         if sources.outlet is not None and not output.rows:
             # All of it is new.  To add up equal rows would move each of many to another task first.
-            return consolidate(as_schema(given.engines.on_spark(new, sources.large, sources.outlet, before), schema))
+            return consolidate(as_schema(given.engines.on_spark(new, sources.much, sources.outlet, before), schema))
         held = sources.diffs(output, DataTs(output.upper - 1))
         columns = [sp.column(n) for n in names]
         both = sp.union_all([
@@ -86,7 +86,7 @@ class Recompute:
         ])  # fmt: skip
         differ = exp.NEQ(this=sp.total(DIFF), expression=exp.Literal.number(0))
         merged = sp.select([*map(sp.column, names), sp.called(sp.total(DIFF), DIFF)], sp.derived(both, "b"))
-        found = given.engines.on_spark(sp.grouped(merged, names, differ), sources.large, sources.outlet, before)
+        found = given.engines.on_spark(sp.grouped(merged, names, differ), sources.much, sources.outlet, before)
         return as_schema(found, schema)
 
 

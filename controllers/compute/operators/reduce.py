@@ -129,7 +129,7 @@ class Reduce:
             outputs = [*map(sp.column, by), *(sp.called(each, f"m{i}") for i, each in enumerate(measures))]
             made = sp.grouped(sp.select(outputs, source.copy()), by)
             made.set("limit", exp.Limit(expression=exp.Literal.number(most + 1)))
-            found = given.engines.on_spark(made, given.sources.large)
+            found = given.engines.on_spark(made, given.sources.much)
             if found.num_rows > most:
                 raise TooManyGroups(f"the view has more than {self._groups.most} groups, or too many values in them")
             return to_rows(found)
