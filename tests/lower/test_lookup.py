@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from catalog_log.objects import Index
+from lower.lookup.among import MEMBERS_MAX
 from lower.lookup.lowering import lookup, read_by
 from plan import relations as r
 from plan import scalars as s
@@ -18,6 +19,7 @@ from sql.binding.bind import Bound
 from sql.objects.called import Objects
 from sql.statements.select import bind_select, plan_select
 from sql.syntax.parse import parse
+from sql.typing.check_arrays import FEW
 from sql.views.kept_views import inline_views, planned_as
 from tests.sql.doubles import ddl, empty_image, names
 
@@ -157,6 +159,16 @@ def test_what_lookups_are_made_of(text, key, residual):
         return
     assert made.key == key
     assert {name: made.residual[name] for name in residual} == residual
+
+
+def test_a_few_values_of_a_written_array_are_a_list_and_of_more_the_array_stays_one_value():
+    assert FEW == MEMBERS_MAX
+    members = found("select id from t where id in (1, null, 3)").residual["filter"]
+    assert found("select id from t where id = any ('{1,NULL,3}')").residual["filter"] == members
+    written = lambda count: f"select id from t where id = any ('{{{','.join(map(str, range(count)))}}}')"  # noqa: E731
+    assert len(found(written(FEW)).residual["filter"]) == FEW + 2
+    assert found(written(FEW + 1)) is None
+    assert found("select id from t where id = any ('{}')") is None
 
 
 def test_what_views_share_is_not_written_out_for_ever():
