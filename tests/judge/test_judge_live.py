@@ -29,9 +29,10 @@ from judge.workloads.registry import LONG, WORKLOADS
 pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
 
 OPERATIONS = 12_000
-SECONDS, LONGER_MAX = 42.5, 4.0
+SECONDS, LONGER_MAX = 42.5, 7.0
 """It ends once there are those operations and each kind of process was hurt: some 50 s of two quiet cores, of which six
-faults take most with their healing, and 170 s at most."""
+faults take most with their healing, and 300 s at most.  With 170 s a busy machine made a second run of it, which starts
+and judges everything anew, for what a minute or two of the first would have given."""
 
 SEEDS = (81, 114)
 """Of the run, and of another where that was not enough.
@@ -42,7 +43,7 @@ one's plan begins with subscriber, broker and storage, and comes to Spark only a
 """
 
 RUNS_S_MAX = 1200
-"""Two runs of 330 s, as that one took with starting and judging, and nearly as much again."""
+"""Two runs of 460 s, as that one would have taken with starting and judging, and a third of one again."""
 
 FAULTS = 5
 
