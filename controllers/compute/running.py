@@ -125,13 +125,16 @@ def _collected(spark: SparkSession, sql: str, large: bool, outlet: Outlet | None
             if outlet is None or _TOO_MUCH_FOR_SPARK not in str(error):
                 raise
         return outlet.collected(frame, cores(spark))  # of little there may come much
-    # Most often what is shuffled last.  To plan it once to count its tasks, and again with their bound, took 50 ms.
+    # Most often what is shuffled last, or fewer, which may have more each.  To count them on a plan of its own took
+    # 50 ms here, and elsewhere, where Spark decides as it goes, the whole query once more.
     tasks = int(spark.conf.get("spark.sql.shuffle.partitions"))
     bound, asked, share = _bounded(frame, tasks)
-    if (planned := _tasks(asked)) not in (None, tasks):
+    planned = _tasks(asked) or tasks
+    found = None if bound is None or planned > tasks else _gathered(asked)
+    if found is None and planned != tasks:
         tasks = planned
         bound, asked, share = _bounded(frame, tasks)
-    found = None if bound is None else _gathered(asked)
+        found = None if bound is None else _gathered(asked)
     if found is None and (bound is None or not bound.exact):
         found = _gathered(frame.mapInArrow(_within(share), frame.schema))
     if found is None:
@@ -197,4 +200,3 @@ def _stumbled(error: Exception) -> bool:
             return True
         thrown = thrown.getCause()
     return False
-

@@ -77,6 +77,36 @@ def test_a_result_that_is_too_large_is_an_error_of_its_query(bench, monkeypatch)
     bench.spark.catalog.dropTempView("tm_numbers")
 
 
+def test_a_result_of_few_tasks_may_have_what_many_may_and_is_asked_for_once_where_it_is_small(bench, monkeypatch):
+    """Where tasks are as many as was guessed, or fewer with little, one question is enough."""
+    from controllers.compute import running
+    from controllers.compute.failures import QueryFailed
+    from controllers.compute.spark_text import parse as spark_tree
+
+    asked = []
+    gathered = running._gathered
+    monkeypatch.setattr(running, "_gathered", lambda frame: asked.append(frame) or gathered(frame))
+    monkeypatch.setattr(running, "ANSWER_BYTES_MAX", 1_000_000)
+    monkeypatch.setattr(running, "ANSWER_BYTES_LEAST", 1000)
+    bench.spark.range(0, 1_000_000, 1, 4).createOrReplaceTempView("tm_numbers")
+
+    def ask(rest: str) -> tuple[int, int]:
+        asked.clear()
+        tree = spark_tree(f"SELECT `n`.`id` AS `k` FROM `tm_numbers` AS `n` {rest}")
+        return running.answered(bench.spark, tree, 10**9).num_rows, len(asked)
+
+    parts = running.PARTS_A_CORE * running.cores(bench.spark)
+    share = 8 * 1_000_000 // parts // 65
+    assert ask(f"WHERE `n`.`id` < {share - 10} LIMIT 1000000") == (share - 10, 1), "one task, and little"
+    assert ask(f"WHERE `n`.`id` < {2 * share} LIMIT 1000000") == (2 * share, 2), "one task may have all"
+    assert ask("WHERE `n`.`id` % 100 = 7 GROUP BY `n`.`id`") == (10_000, 1), "as many tasks as was guessed"
+    with pytest.raises(QueryFailed, match="too large"):
+        ask("LIMIT 500000")
+    with pytest.raises(QueryFailed, match="too large"):
+        ask("")
+    bench.spark.catalog.dropTempView("tm_numbers")
+
+
 def test_a_large_result_is_counted_by_spark_and_in_python_alone_where_texts_are_long(bench, monkeypatch):
     """Counted in Python a small answer over many rows took four times as long."""
     from controllers.compute import running
