@@ -82,6 +82,11 @@ def test_a_change_hangs_on_the_keys_that_an_array_has():
             change = "update t set n = n + 1 where a = any($1)"
             before_commit(a, lambda: b.sql("update t set n = n + 1 where a in (4, 6)"))
             assert await a.sql(change, [5, None, 7]) == "UPDATE 2" and stats() == 0
+            before_commit(a, lambda: b.sql("update t set n = n + 1 where a in (4, 6)"))
+            written = "update t set n = n + 1 where a = any('{5,NULL,7}')"
+            assert await a.sql(written) == "UPDATE 2" and stats() == 0
+            for among, count in (("", 0), ("NULL", 0), (",".join(["7"] * 65), 1), ("5, 7", 2)):  # of the same shape
+                assert await a.sql(written.replace("5,NULL,7", among)) == f"UPDATE {count}"
             before_commit(a, lambda: b.sql("insert into t values (7, 'phantom', 0)"))
             assert await a.sql(change, [5, 7]) == "UPDATE 3" and stats() == 1, "a row that it had not seen"
             before_commit(a, lambda: b.sql("delete from t where a = 7 and b = 'phantom'"))
