@@ -47,7 +47,7 @@ def differing(spark, asked: list[str]) -> list[str]:
         if made is None or made.constant:
             continue
         tree = inline_views(made.tree, made.relations, objects)
-        if rows_beside_windows(tree):
+        if rows_are_made_otherwise(tree):
             continue
         spelled = bounded(planned_as)(tree, made.params, objects)[0]
         assert spelled is not tree, text
@@ -60,13 +60,14 @@ def differing(spark, asked: list[str]) -> list[str]:
     return found
 
 
-def rows_beside_windows(tree: exp.Expression) -> bool:
-    """Whether functions that make rows stand beside windows: to Spark these are of the rows made, to Postgres not."""
-    return any(
-        any(each.this == "EXPLODE" for output in select.expressions for each in output.find_all(exp.Anonymous))
-        and any(output.find(exp.Window) for output in select.expressions)
-        for select in tree.find_all(exp.Select)
-    )
+def rows_are_made_otherwise(tree: exp.Expression) -> bool:
+    """Whether functions that make rows stand beside windows, which to Spark are of the rows made and to Postgres not,
+    or beside one another: to Spark each makes rows for each row of the others, to Postgres they go in step."""
+    for select in tree.find_all(exp.Select):
+        makes = sum(each.this == "EXPLODE" for output in select.expressions for each in output.find_all(exp.Anonymous))
+        if makes > 1 or makes and any(output.find(exp.Window) for output in select.expressions):
+            return True
+    return False
 
 
 def corpus() -> list[str]:
