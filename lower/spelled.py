@@ -30,8 +30,9 @@ from plan.columns import moved, names_outside, outer_columns, own_columns
 from plan.nodes import Node, walk
 from plan.types import NOTHING, is_integer
 from trees.budget import bounded
+from trees.copying import copied
 from trees.functions import is_aggregate
-from trees.nodes import Ordinality, copied
+from trees.nodes import Ordinality
 
 __all__ = ["NotSpelled", "spelled"]
 

@@ -29,8 +29,9 @@ from plan.types import (
     of_number,
 )
 from trees.budget import OPERATORS
+from trees.copying import copied
 from trees.kinds import AGGREGATES, CALLS, CallOf
-from trees.nodes import cast, copied
+from trees.nodes import cast
 from values.types import SqlType
 
 

@@ -72,10 +72,21 @@ def bounded(call: Callable[P, T]) -> Callable[P, T]:
             sys.setrecursionlimit(FRAMES)
         try:
             return call(*args, **named)
-        except RecursionError:
-            raise too_complex("it is nested too deeply") from None
+        except InvalidUsage:
+            raise
+        except Exception as error:
+            if _ran_out(error):
+                raise too_complex("it is nested too deeply") from None
+            raise
 
     return within
+
+
+def _ran_out(error: BaseException | None) -> bool:
+    """Whether Python's stack was full: sqlglot's tokenizer says of any error that it could not read a text."""
+    while error is not None and not isinstance(error, RecursionError):
+        error = error.__cause__
+    return error is not None
 
 
 def surveyed(root: exp.Expression, kinds: tuple[type[exp.Expression], ...]) -> list[exp.Expression]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from decimal import Decimal
 from functools import lru_cache, reduce
 
@@ -47,6 +47,14 @@ def _data_type(sql_type: SqlType) -> exp.DataType:
 def data_type(sql_type: SqlType) -> exp.DataType:
     """A fresh tree of the Spark type that carries ``sql_type``."""
     return _data_type(sql_type).copy()
+
+
+def loose(node: exp.Expression) -> exp.Expression:
+    """``node`` to be put somewhere: itself where it is part of no tree, and a copy where it is.
+
+    Why: each of a chain's operators is replaced by a call of all that is below it, and copies of that, one for each
+    operator, would take the square of the chain's length."""
+    return node if node.parent is None else node.copy()
 
 
 def cast(node: exp.Expression, sql_type: SqlType) -> exp.Expression:
@@ -167,7 +175,7 @@ def interval(*parts: exp.Expression) -> exp.Expression:
     fields = zip((name for name, _ in PARTS), parts, kinds, strict=True)
     made = exp.Struct(
         expressions=[
-            exp.PropertyEQ(this=exp.to_identifier(name, quoted=True), expression=cast(part.copy(), kind))
+            exp.PropertyEQ(this=exp.to_identifier(name, quoted=True), expression=cast(loose(part), kind))
             for name, part, kind in fields
         ]
     )
@@ -177,13 +185,15 @@ def interval(*parts: exp.Expression) -> exp.Expression:
     return exp.Case(ifs=[exp.If(this=present, true=made)])
 
 
-def interval_parts(node: exp.Expression) -> list[exp.Expression]:
-    """Months, days and microseconds of an interval, each an expression of its own and NULL where it is."""
+def interval_parts(node: exp.Expression, used_up: bool = False) -> list[exp.Expression]:
+    """Months, days and microseconds of an interval, each an expression of its own and NULL where it is.
+
+    ``used_up``: nobody looks at ``node`` any more, and what it is made of is taken out of it."""
     inner = unnest(node)
     if isinstance(inner, exp.Case) and len(inner.args["ifs"]) == 1 and not inner.args.get("default"):
         inner = inner.args["ifs"][0].args["true"] if _is_guard(inner) else inner
     if isinstance(inner, exp.Struct):
-        return [each.expression.copy() for each in inner.expressions]
+        return [each.expression.pop() if used_up else each.expression.copy() for each in inner.expressions]
     return [
         exp.Dot(this=exp.Paren(this=inner.copy()), expression=exp.to_identifier(name, quoted=True))
         for name, _ in PARTS
@@ -221,41 +231,6 @@ def stand_in(table: exp.Table, query: exp.Expression) -> None:
             made.set(key, table.args[key])  # the nodes themselves: somebody may be about to replace one of them
     table.replace(made)
 
-
-def copied(root: exp.Expression, instead: Mapping[int, exp.Expression] | None = None) -> exp.Expression:
-    """``root.copy()`` in a third of its time: what is said about a node is shared, since nobody changes it in place.
-
-    ``instead``: copies of these are in the places of the nodes below ``root`` whose ids are given.
-    """
-    instead = instead or {}
-    made = root.__class__()
-    stack = [(root, made)]
-    while stack:
-        node, copy = stack.pop()
-        copy.comments, copy._type, copy._hash = node.comments, node._type, node._hash
-        if node._meta is not None:
-            copy._meta = dict(node._meta)
-        args = copy.args
-        for key, value in node.args.items():
-            if isinstance(value, exp.Expression):
-                value = instead.get(id(value), value)
-                args[key] = child = value.__class__()
-                child.parent, child.arg_key = copy, key
-                stack.append((value, child))
-            elif type(value) is list:
-                args[key] = items = []
-                for index, each in enumerate(value):
-                    if isinstance(each, exp.Expression):
-                        each = instead.get(id(each), each)
-                        child = each.__class__()
-                        child.parent, child.arg_key, child.index = copy, key, index
-                        stack.append((each, child))
-                        items.append(child)
-                    else:
-                        items.append(each)
-            else:
-                args[key] = value
-    return made
 
 
 def swap(node: exp.Expression, made: exp.Expression) -> None:

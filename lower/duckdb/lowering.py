@@ -10,8 +10,9 @@ from sqlglot.errors import SqlglotError
 
 from functions.registry import FUNCTIONS
 from lower.duckdb.forms import written_out
+from trees.copying import copied
 from trees.errors import untold
-from trees.nodes import Ordinality, call, copied, data_type, unnest
+from trees.nodes import Ordinality, call, data_type, unnest
 from trees.types import DATE, FLOAT8, INT8, TIMESTAMP
 from values.types import SqlType
 

@@ -9,8 +9,8 @@ import sqlglot
 from sqlglot import exp
 
 from functions.registry import OWN
+from trees.copying import copied
 from trees.errors import unsupported
-from trees.nodes import copied
 
 Build = Callable[..., exp.Expression]
 
@@ -43,13 +43,17 @@ def _template(text: str, dialect: str) -> exp.Expression:
 
 
 def filled(form: tuple[str, str], args: list[exp.Expression], dialect: str) -> exp.Expression:
-    """A form's text as a tree, with ``args`` in the places of its parameters."""
+    """A form's text as a tree, with ``args``, which are used up, in the places of its parameters: themselves where they
+    stand first, or the innermost of a chain of forms would be copied for each that is around it."""
     values = dict(zip(form[0].split(), args, strict=True))
     holder = exp.Paren(this=copied(_template(form[1], dialect)))
+    stands: set[str] = set()
     for place in list(holder.find_all(exp.Placeholder)):
         value = values[place.name]
         plain = isinstance(value, (exp.Column, exp.Literal, exp.Cast, exp.Func, exp.Paren, exp.Null))
-        place.replace(copied(value) if plain else exp.Paren(this=copied(value)))
+        value = copied(value) if place.name in stands else value
+        stands.add(place.name)
+        place.replace(value if plain else exp.Paren(this=value))
     return holder if not isinstance(holder.this, (exp.Func, exp.Paren)) else holder.this
 
 

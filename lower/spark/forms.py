@@ -21,7 +21,8 @@ from lower.forms.common_forms import COMMON
 from lower.forms.filling import Build, expand, filled, null_text, string
 from lower.forms.regex_forms import SPARK_REGEXES
 from lower.forms.time_formats import spark_format
-from trees.nodes import Ordinality, call, cast, copied
+from trees.copying import copied
+from trees.nodes import Ordinality, call, cast
 from values.limits import VALUE_BYTES_MAX
 from values.types import SqlType
 
@@ -166,4 +167,4 @@ def _join_within(first: exp.Expression, texts: list[exp.Expression]) -> None:
     names = [f"x{i}" for i in range(len(unknown))]
     total = " + ".join(f"COALESCE(CAST(OCTET_LENGTH(:{name}) AS BIGINT), 0)" for name in names)
     form = " ".join([*names, "x"]), within(f"{total} > {VALUE_BYTES_MAX}", ":x")
-    first.replace(filled(form, [*unknown, first], "spark"))
+    first.replace(filled(form, [each.copy() for each in (*unknown, first)], "spark"))

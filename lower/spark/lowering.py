@@ -13,8 +13,9 @@ from journal.errors import InvalidUsage
 from lower.spark.forms import written_out
 from lower.spark.window_numbers import NUMBERED, numbered
 from trees.budget import bounded
+from trees.copying import copied
 from trees.errors import out_of_range, unsupported
-from trees.nodes import cast, copied, data_type, literal, swap
+from trees.nodes import cast, data_type, literal, swap
 from trees.types import INTERVAL, NUMERIC, numeric_text, parse_literal
 from values.numeric.numerics import shown
 from values.types import SqlType

@@ -25,9 +25,10 @@ from sql.typing.same_numbers import distinct_by_keys, group_by_keys, union_by_ke
 from sql.typing.scope import Scope
 from sql.typing.windows import partition
 from trees import types as t
+from trees.copying import copied
 from trees.errors import ambiguous, grouping, mismatch, unsupported
 from trees.functions import is_aggregate
-from trees.nodes import bare, branches, cast, copied, position, reads_itself, swap, unnest
+from trees.nodes import bare, branches, cast, position, reads_itself, swap, unnest
 from values.types import SqlType
 
 Outputs = list[tuple[str, SqlType]]

@@ -20,9 +20,10 @@ from typing import NamedTuple
 from sqlglot import exp
 
 from journal.errors import InvalidUsage
+from trees.copying import copied
 from trees.errors import unsupported
 from trees.functions import folding, is_aggregate
-from trees.nodes import copied, position, swap, unnest
+from trees.nodes import position, swap, unnest
 
 _AFTER_GROUPING = ("expressions", "having", "order", "windows", "distinct")
 """Clauses of a SELECT that see groups, where there are any."""

@@ -14,9 +14,10 @@ from journal.errors import InvalidUsage
 from sql.binding.apart import number_outputs
 from sql.syntax.dialect import WRITTEN
 from sql.typing.rows_made import check_none
+from trees.copying import copied
 from trees.errors import syntax, unsupported
 from trees.functions import display_name
-from trees.nodes import JsonbAgg, Ordinality, copied, declared_type, only, position, union_all
+from trees.nodes import JsonbAgg, Ordinality, declared_type, only, position, union_all
 from trees.nodes import unnest as bare
 
 

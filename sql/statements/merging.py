@@ -18,7 +18,7 @@ from sql.objects.names import ImageLike, Names, column_types
 from sql.objects.uniques import Unique, uniques_of
 from sql.statements.plans import ChangePlan, InsertPlan, SelectPlan
 from sql.statements.select import plan_select
-from trees.nodes import copied
+from trees.copying import copied
 from values.types import SqlType
 
 KEYS_MAX = 1000

@@ -19,8 +19,8 @@ from typing import NamedTuple
 from sqlglot import exp
 
 from functions.registry import FUNCTIONS, OF_ARRAYS
+from trees.copying import copied
 from trees.functions import is_definite
-from trees.nodes import copied
 from trees.unwritten import Items, Kept
 from values.types import SqlType
 

@@ -34,7 +34,7 @@ from sql.statements.put_back import Group, NotAlike, Sample, chained, in_lookup,
 from trees import budget
 from trees import types as t
 from trees.budget import OPERATORS, check_whole, connected, joined, operands, size
-from trees.nodes import copied
+from trees.copying import copied
 from trees.unwritten import Flat, Kept, Unwritten
 from values.types import SqlType
 

@@ -25,8 +25,8 @@ from sql.statements.select import plan_query
 from sql.syntax import statements as st
 from sql.syntax.merge import Merge
 from sql.syntax.writing import GIVEN, Part, Writing
+from trees.copying import copied
 from trees.errors import unsupported
-from trees.nodes import copied
 from trees.unwritten import Unwritten
 from values.types import SqlType
 

@@ -27,8 +27,9 @@ from sql.system.placed import check_places
 from sql.system.scope import Columns, Named, Scope, columns_of, row_of
 from sql.system.sources import Sources, renamed
 from sql.system.types import PgType
+from trees.copying import copied
 from trees.errors import mismatch, unsupported
-from trees.nodes import copied, position, unnest
+from trees.nodes import position, unnest
 
 
 @dataclass(frozen=True)

@@ -244,13 +244,14 @@ def joined_arrays(c: Checker, node: exp.DPipe, types: Sequence[SqlType]) -> SqlT
         if got.is_array and t.common(got.element, known.element) is not None:
             # NULL for an array is no elements beside an element.
             empty = cast(exp.Array(expressions=[]), known)
-            made.append(cast(each.copy(), known) if of_two else call("COALESCE", cast(each.copy(), known), empty))
+            whole = cast(each, known)  # taken, not copied: nobody looks at what it was in any more
+            made.append(whole if of_two else exp.Anonymous(this="COALESCE", expressions=[whole, empty]))
         elif not got.is_array and t.common(got, known.element) is not None:
             item = converted(each, got, known.element) if is_made_over(got, known.element) else each
             made.append(cast(exp.Array(expressions=[cast(item.copy(), known.element)]), known))
         else:
             raise no_operator(t.shown(types[0]), "||", t.shown(types[1]), position(node))
-    node.replace(cast(call("TM_ARRAY_BOTH" if of_two else "CONCAT", *made), known))
+    node.replace(cast(exp.Anonymous(this="TM_ARRAY_BOTH" if of_two else "CONCAT", expressions=made), known))
     return known
 
 

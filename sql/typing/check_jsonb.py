@@ -205,7 +205,7 @@ def joined_values(c: Checker, node: exp.DPipe, types: list[SqlType]) -> SqlType:
     for key, got in zip(("this", "expression"), types, strict=True):
         if not c.coerce(node.args[key], got, t.JSONB):
             raise no_operator(t.shown(types[0]), "||", t.shown(types[1]), position(node))
-    node.replace(own("tm_json_joined", node.this, node.expression))
+    node.replace(own("tm_json_joined", node.this.pop(), node.expression.pop()))
     return t.JSONB
 
 

@@ -46,7 +46,7 @@ def _arithmetic(c: Checker, node: exp.Binary, scope: Scope) -> SqlType:
     if found is None:
         raise no_operator(t.shown(left), op, t.shown(right), position(node))
     if found.is_free:
-        node.replace(reckoned(op, node.this, node.expression, (left, right)))
+        node.replace(reckoned(op, node.this.pop(), node.expression.pop(), (left, right)))
         return found
     if t.is_float(found):
         node.meta[RECKONED] = True

@@ -153,7 +153,7 @@ def _joined(c: Checker, node: exp.DPipe, scope: Scope) -> SqlType:
         for key, got in zip(("this", "expression"), types, strict=True):
             if got == t.UNKNOWN:
                 c.give(node.args[key], t.BYTEA)
-        node.replace(call("TM_BYTES_JOIN", node.this, node.expression))
+        node.replace(exp.Anonymous(this="TM_BYTES_JOIN", expressions=[node.this.pop(), node.expression.pop()]))
         return t.BYTEA
     if t.JSONB in types and not any(t.is_text(got) for got in types):
         return joined_values(c, node, types)

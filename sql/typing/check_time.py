@@ -53,7 +53,7 @@ def time_arithmetic(c: Checker, node: exp.Binary, op: str, left: SqlType, right:
         for key, got in (("this", left), ("expression", right)):
             if got != t.TIMESTAMPTZ and c.zone is not None:
                 node.args[key].replace(c.recast(node.args[key], got, t.TIMESTAMPTZ))
-    wrong = no_operator(t.shown(left), op, t.shown(right), position(node))
+    given = t.shown(left), op, t.shown(right)
     if op == "+" and (_order(left), 0) > (_order(right), 0):
         a, b = node.this.copy(), node.expression.copy()
         node.set("this", b)
@@ -81,7 +81,7 @@ def time_arithmetic(c: Checker, node: exp.Binary, op: str, left: SqlType, right:
         return t.INT4
     made = _of_intervals(node, op, left, right)
     if made is None:
-        raise wrong
+        raise no_operator(*given, position(node))
     node.replace(made[0])
     return made[1]
 
@@ -103,7 +103,7 @@ def _of_intervals(node: exp.Binary, op: str, left: SqlType, right: SqlType) -> t
     if left == t.TIME and right == t.INTERVAL and op in "+-":
         return parts.shifted(type(node), a, b), t.TIME
     if left == right == t.INTERVAL and op in "+-":
-        return parts.joined(type(node), a, b), t.INTERVAL
+        return parts.joined(type(node), a.pop(), b.pop()), t.INTERVAL
     if left == t.INTERVAL and t.is_number(right) and op in "*/":
         return own("tm_interval_times" if op == "*" else "tm_interval_divided", a, b), t.INTERVAL
     if t.is_number(left) and right == t.INTERVAL and op == "*":

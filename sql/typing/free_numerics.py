@@ -16,7 +16,7 @@ from journal.errors import InvalidUsage
 from sql.typing.casts import text_of
 from trees import types as t
 from trees.errors import unsupported
-from trees.nodes import call, cast, constant, position
+from trees.nodes import call, cast, constant, loose, position
 from trees.own import own
 from values.numeric import numerics
 from values.numeric.numeric_sums import PARTS
@@ -37,7 +37,7 @@ def freed(node: exp.Expression, got: SqlType) -> exp.Expression:
         return exp.Literal.string(numerics.read(known[0]))
     if not got.is_free:
         return cast(text_of(node, got), t.NUMERIC)
-    return node.copy() if isinstance(node, exp.Literal) else cast(node.copy(), t.NUMERIC)
+    return loose(node) if isinstance(node, exp.Literal) else cast(loose(node), t.NUMERIC)
 
 
 def _has_room(text: str, kind: SqlType) -> bool:
@@ -50,7 +50,7 @@ def _has_room(text: str, kind: SqlType) -> bool:
 
 
 def reckoned(op: str, left: exp.Expression, right: exp.Expression, types: Sequence[SqlType]) -> exp.Expression:
-    """``left op right``."""
+    """``left op right``, of operands that were taken out of their tree."""
     return own(OPERATORS[op], freed(left, types[0]), freed(right, types[1]))
 
 

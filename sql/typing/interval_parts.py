@@ -44,8 +44,8 @@ def native(node: exp.Expression) -> exp.Expression:
 
 
 def joined(kind: type[exp.Binary], left: exp.Expression, right: exp.Expression) -> exp.Expression:
-    """``left + right`` or ``left - right`` of two intervals, part by part."""
-    pairs = zip(interval_parts(left), interval_parts(right), strict=True)
+    """``left + right`` or ``left - right`` of two intervals that are part of no tree, part by part."""
+    pairs = zip(interval_parts(left, used_up=True), interval_parts(right, used_up=True), strict=True)
     return interval(*(kind(this=exp.Paren(this=a), expression=exp.Paren(this=b)) for a, b in pairs))
 
 

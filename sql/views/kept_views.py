@@ -42,7 +42,8 @@ from sql.objects.called import Objects
 from sql.syntax import statements as st
 from sql.syntax.parse import parse
 from trees.budget import DEPTH_MAX, bounded, check_expanded, surveyed, too_complex
-from trees.nodes import copied, parse_spark, stand_in
+from trees.copying import copied
+from trees.nodes import parse_spark, stand_in
 from values.types import SqlType, parse_type
 
 log = logging.getLogger(__name__)

@@ -191,6 +191,15 @@ GROWING = {
     "plus": lambda n: "select " + "+".join(["a"] * n) + " from t",
     "concat": lambda n: "select " + "||".join(["n"] * n) + " from t",
 }  # fmt: skip
+CALLED = {
+    "numerics": lambda n: "select " + "+".join(["a::numeric"] * n) + " from t",
+    "intervals": lambda n: "select " + "+".join(["n::interval"] * n) + " from t",
+    "documents": lambda n: "select " + "||".join(["n::jsonb"] * n) + " from t",
+    "arrays": lambda n: "select " + "||".join(["array[a]"] * n) + " from t",
+    "items": lambda n: "select array[a] ||" + "||".join(["a"] * n) + " from t",
+    "bytes": lambda n: "select " + "||".join(["n::bytea"] * n) + " from t",
+}
+"""Chains of which each operator is a call of what is before it: engines take stack for each, and few are refused."""
 
 
 def steps(call) -> int:
@@ -218,6 +227,24 @@ def test_planning_takes_steps_by_the_length_of_the_statement(kind, monkeypatch):
     planned(GROWING[kind](40))  # what is made once is made
     small, large = (steps(lambda n=n: planned(GROWING[kind](n))) for n in (40, 160))
     assert large < 4.6 * small, (small, large)
+
+
+@pytest.mark.parametrize("kind", sorted(CALLED.keys() - {"arrays"}))  # these are copied by who prints them for Spark
+def test_a_chain_of_calls_takes_steps_by_its_length(kind, monkeypatch):
+    monkeypatch.setattr(samples, "SIGNS_MIN", 10_000)
+    planned(CALLED[kind](20))
+    small, large = (steps(lambda n=n: planned(CALLED[kind](n))) for n in (20, 60))
+    assert large < 4 * small, (small, large)
+
+
+@pytest.mark.parametrize("kind", CALLED)
+def test_of_any_length_it_is_planned_or_refused_as_too_complex(kind):
+    """Libraries that are told of a stack that is full may take it for an error of their own."""
+    for n in (75, 176, 232):
+        try:
+            assert planned(CALLED[kind](n))
+        except InvalidUsage as refused:
+            assert refused.sqlstate == "54001", n
 
 
 def test_what_is_compared_with_doubles_takes_steps_by_its_number():

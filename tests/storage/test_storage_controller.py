@@ -508,7 +508,7 @@ def test_rows_that_the_log_carries_are_moved_to_their_topic_and_read_alike(world
     controller = world.start()
     eventually(lambda: world.oracle.barrier().result().held_bytes == 0)
     moved = {"held_bytes": 0, "collections": 0, "moved": 20}
-    eventually(lambda: controller.status()["carried"] == moved)  # it hears of it by a client of its own, later than here
+    eventually(lambda: controller.status()["carried"] == moved)  # it hears of it by a client of its own
     assert {ts: at(ts) for ts in stamps} == before
     assert world.topics() == {"u1"}
     insert(20, 23)  # few: they stay in the log
