@@ -62,6 +62,7 @@ def added(
     names: Names,
     ids: ItemIds,
     others: Collection[str],
+    made: Collection[Index],
     since: str | None,
     not_valid: bool = False,
 ) -> tuple[Table, Added]:
@@ -69,8 +70,8 @@ def added(
     or what was begun before of it and never ended; ``not_valid`` where nobody is to
     look at the rows.
 
-    ``going`` are the ids of indexes that the same statement drops, ``others`` the names of constraints that it adds.
-    Raises as :func:`~sql.statements.ddl_constraints.with_constraints`.
+    ``going`` are the ids of indexes that the same statement drops, ``others`` the names of constraints that it adds,
+    ``made`` the indexes of those.  Raises as :func:`~sql.statements.ddl_constraints.with_constraints`.
     """
     if not_valid and since is not None:
         since = _LEFT + since
@@ -79,11 +80,12 @@ def added(
         return table, Added(replace(said, name=begun.name), begun)
     uniques = [each.index for each in uniques_of(table, image) if each.index.id not in going]
     if said.kind == CHECK:
-        table, check = with_check(table, said, image, names, [each.name for each in uniques], since)
+        table, check = with_check(table, said, image, names, [each.name for each in (*uniques, *made)], since)
         return table, Added(replace(said, name=check.name), check)
     if said.kind == PRIMARY and any(each.constraint == PRIMARY for each in uniques):
         raise two_primary_keys(table, said)
-    index = unique_index(table, said, schema_of(table, image), ids, image, names, others, since)
+    called, schema = [each.name for each in made], schema_of(table, image)
+    index = unique_index(table, said, schema, ids, image, names, called, since, going)
     return table, Added(replace(said, name=index.name), index)
 
 
@@ -125,17 +127,18 @@ def mark_of(kept_by: Check | Index, table: Table, called: str | None = None) -> 
 
 def announced(table: Table, name: str, mark: str, image: ImageLike) -> Check | Index | None:
     """What keeps the constraint that got ``mark`` as ``name``, whatever it is called by now."""
-    of = sorted(_kept(table, image), key=lambda each: each.name != name)
+    of = sorted(kept(table, image), key=lambda each: each.name != name)
     return next((each for each in of if mark_of(each, table, name) == mark), None)
 
 
-def _kept(table: Table, image: ImageLike) -> list[Check | Index]:
+def kept(table: Table, image: ImageLike) -> list[Check | Index]:
+    """What keeps the constraints of ``table``."""
     return [*table.checks, *(each.index for each in uniques_of(table, image))]
 
 
 def named(table: Table, name: str, image: ImageLike) -> Check | Index | None:
     """What keeps the constraint of ``table`` that is called ``name``."""
-    return next((each for each in _kept(table, image) if each.name == name), None)
+    return next((each for each in kept(table, image) if each.name == name), None)
 
 
 def to_validate(table: Table, name: str, image: ImageLike) -> Added | None:

@@ -41,7 +41,7 @@ from sql.objects.item_ids import ItemIds
 from sql.objects.names import ImageLike, Names
 from sql.objects.uniques import uniques_of
 from sql.statements.assigning import literal_slot, stored
-from sql.statements.ddl_added import Added, added, announced, named, no_constraint, renamed, to_validate, valid
+from sql.statements.ddl_added import Added, added, announced, kept, named, no_constraint, renamed, to_validate, valid
 from sql.statements.ddl_alter import altered
 from sql.statements.ddl_comment import column_key, gone_with
 from sql.statements.ddl_constraints import two_primary_keys
@@ -146,7 +146,11 @@ def unchecked(s: st.AlterColumns, image: ImageLike, names: Names) -> Unchecked |
     left = {column.id for column in draft.item.columns if not column.nullable}
     after = draft.item
     assert is_table(after), after
-    return of_columns(s, found, after, [column for column in asked if column.id in left], draft.added)
+    gone = [
+        each for each in kept(found, image)
+        if (each.id in draft.gone if isinstance(each, Index) else each not in after.checks)
+    ]  # fmt: skip
+    return of_columns(s, found, after, [column for column in asked if column.id in left], draft.added, gone)
 
 
 def _comments_gone(image: ImageLike, before: Relation, after: Relation) -> list[Update]:
@@ -385,8 +389,9 @@ def _add_constraint(draft: _Draft, action: st.AddConstraint) -> None:
     if said.kind == PRIMARY and any(each.constraint == PRIMARY for each in draft.indexes.values()):
         raise two_primary_keys(table, said)
     draft.item, made = added(
-        table, said, draft.gone, image, draft.names, draft.ids, draft.called, since, action.not_valid
-    )
+        table, said, draft.gone, image, draft.names, draft.ids, draft.called, draft.indexes.values(), since,
+        action.not_valid,
+    )  # fmt: skip
     draft.called.add(made.said.name or "")
     if isinstance(made.kept_by, Index) and image.item(made.kept_by.id) is None:
         draft.indexes[made.kept_by.id] = made.kept_by

@@ -85,8 +85,10 @@ def unique_index(
     names: Names,
     others: Collection[str],
     since: str | None = None,
+    going: Collection[str] = (),
 ) -> Index:
-    """The index that keeps PRIMARY KEY or UNIQUE; ``others`` are names that are taken beside those of ``image``.
+    """The index that keeps PRIMARY KEY or UNIQUE; ``others`` are names that are taken beside those of ``image``, and
+    ``going`` the ids of what leaves its own.
 
     Raises as :func:`with_constraints`.
     """
@@ -99,7 +101,7 @@ def unique_index(
     checks = [each.name for each in table.checks]
     name = said.name or _free_name(table.name, said, schema, image, {*others, *checks})
     check_identifier(name)
-    if name in others or taken(image, schema, name):
+    if name in others or taken(image, schema, name, going):
         raise already_exists("relation", name)
     if name in checks:
         raise InvalidUsage(f'constraint "{name}" for relation "{table.name}" already exists', sqlstate="42710")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from catalog_log import model, records
 from catalog_log.model import Schema, Update
@@ -21,9 +21,11 @@ def exists(kind: str, name: str, if_not_exists: bool, tag: str, sqlstate: str = 
     return DdlPlan((), tag, (PlanNotice(f"{error.message}, skipping", sqlstate),))
 
 
-def taken(image: ImageLike, schema: Schema, name: str) -> bool:
-    """Whether something is called so: all that has a name in a schema is in one namespace."""
-    return image.item_by_name(schema.id, name) is not None
+def taken(image: ImageLike, schema: Schema, name: str, going: Collection[str] = ()) -> bool:
+    """Whether something is called so, of another id than those ``going``: all that has a name in a schema is in one
+    namespace."""
+    found = image.item_by_name(schema.id, name)
+    return found is not None and found.id not in going
 
 
 def created(ids: ItemIds, tag: str, *items: Item, also: Iterable[Update] = ()) -> DdlPlan:

@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from catalog_log.objects import PRIMARY, Column, Relation, Table
+from catalog_log.objects import PRIMARY, Check, Column, Index, Relation, Table
 from journal.errors import Conflict, InvalidUsage
 from sql.objects.identifiers import quoted
 from sql.objects.names import ImageLike, name_parts
@@ -137,8 +137,9 @@ def of_columns(
     after: Table,
     asked: Collection[Column],
     constraints: Sequence[Added] = (),
+    gone: Collection[Check | Index] = (),
 ) -> Unchecked | None:
-    """``after`` is what ``s`` makes of ``table``.
+    """``after`` is what ``s`` makes of ``table``, whose constraints ``gone`` are its own no longer.
 
     0A000 where a column comes so, and other columns go or are called otherwise: half of that could not be undone.  The
     same where a constraint comes, and another one goes, or a column comes with it and something else is done, too.
@@ -147,6 +148,12 @@ def of_columns(
         return None
     if constraints and any(isinstance(each, st.DropConstraint) for each in s.actions):
         raise unsupported("ADD CONSTRAINT beside DROP CONSTRAINT", hint="say it in a statement of its own")
+    names, keys = {each.name for each in gone}, any(_is_primary(each) for each in gone)
+    if any(each.said.name in names or keys and _is_primary(each.kept_by) for each in constraints):
+        # There would be both between the halves.
+        raise unsupported(
+            "ADD CONSTRAINT beside what drops the one in its place", hint="say it in a statement of its own"
+        )
     before = {column.id for column in table.columns}
     coming = tuple([column for column in after.columns if column.id not in before]) if constraints else ()
     if coming and not all(isinstance(each, _WITH_A_COLUMN) for each in s.actions):
@@ -167,6 +174,10 @@ def of_columns(
     maybe = {each.column.name for each in s.actions if isinstance(each, st.AddColumn) and each.if_not_exists}
     there = frozenset(maybe & {column.name for column in table.columns})
     return Unchecked(table, columns, added, tuple(constraints), coming, there)
+
+
+def _is_primary(kept_by: Check | Index) -> bool:
+    return isinstance(kept_by, Index) and kept_by.constraint == PRIMARY
 
 
 _WITH_A_COLUMN = (st.AddColumn, st.AddConstraint, st.SetNotNull)
