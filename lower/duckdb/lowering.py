@@ -251,6 +251,8 @@ def for_duckdb(
             _one_by_one(node)
         elif isinstance(node, (exp.VariancePop, exp.StddevPop)):
             _spread(node)
+        elif isinstance(node, exp.Array):
+            node.set("value_constructor", True)  # a query alone in it is one value: printed ``ARRAY(…)`` it is all rows
         elif isinstance(node, exp.Extract) and node.name.upper() == "SECOND":
             node.replace(_seconds(node))
         elif isinstance(node, (exp.Like, exp.ILike)) and not isinstance(node.parent, exp.Escape):

@@ -19,7 +19,7 @@ _LISTED = """
 Alias: alias
 Anonymous: expressions
 AnonymousAggFunc: expressions
-Array: expressions
+Array: expressions value_constructor
 ArrayToString: null
 Between: symmetric
 Bracket: offset

@@ -19,8 +19,8 @@ from sql.typing import check_sequences as sequences
 from sql.typing import own_signatures
 from sql.typing.casts import converted, is_made_over
 from sql.typing.check_aggregates import AGGREGATES
-from sql.typing.check_arrays import ARRAYS, any_of_array, few_written
-from sql.typing.check_expressions import EXPRESSIONS, OF_ARRAY
+from sql.typing.check_arrays import ARRAYS, any_of_array
+from sql.typing.check_expressions import EXPRESSIONS
 from sql.typing.check_functions import is_named, named_function
 from sql.typing.check_jsonb import JSONB
 from sql.typing.check_text import TEXT
@@ -31,6 +31,7 @@ from sql.typing.gathered_jsonb import JSONB_AGGREGATES
 from sql.typing.rows_compared import compared_rows
 from sql.typing.scope import CHECKED, Scope
 from sql.typing.series import SERIES
+from sql.typing.written_arrays import few_written, listed, one_of_array, rows_of_array
 from sql.typing.zones import Zone
 from trees import types as t
 from trees.budget import joined
@@ -323,25 +324,21 @@ class Checker:
     def each_of(self, node: exp.Binary, right: exp.Expression, scope: Scope) -> SqlType:
         """``x op ANY (…)`` and ``x op ALL (…)``, over a list or a subquery, as comparisons that Spark has."""
         inner, every = unnest(right.this), isinstance(right, exp.All)
+        inner = rows_of_array(inner) or inner  # ANY and ALL say of them what they say of the array
         made: exp.Expression
-        if isinstance(node, exp.EQ) and not every and not _untyped(node.this) and (few := few_written(inner)):
+        one = isinstance(node, exp.EQ) and not every
+        untyped = isinstance(inner, exp.Literal) and _untyped(node.this)
+        if one and not untyped and (few := few_written(inner)):
             # As a list each value may be asked for as a key.
-            made = exp.In(this=node.this.copy(), expressions=few)
-            made.meta[OF_ARRAY] = True
-        elif isinstance(inner, exp.Array):
-            if type(node) in _COMPARED and all(map(_untyped, inner.expressions)):
-                for each in list(inner.expressions):  # an array of what has no type is one of texts
-                    each.replace(cast(each.copy(), t.TEXT))
-            parts = [
-                type(node)(**{**node.args, "this": node.this.copy(), "expression": e.copy()}) for e in inner.expressions
-            ]
-            if isinstance(node, exp.EQ) and not every and parts:
-                made = exp.In(this=node.this.copy(), expressions=[each.copy() for each in inner.expressions])
-                made.meta[OF_ARRAY] = True
-            elif not parts:
-                made = exp.Boolean(this=every)
+            made = one_of_array(node.this, few)
+        elif values := listed(inner):
+            if type(node) in _COMPARED and all(map(_untyped, values)):  # an array of what has no type is one of texts
+                values = [cast(each.copy(), t.TEXT) for each in values]
+            if one:
+                made = one_of_array(node.this, values)
             else:
-                made = exp.Paren(this=joined(exp.And if every else exp.Or, parts))
+                sides = [{**node.args, "this": node.this.copy(), "expression": each.copy()} for each in values]
+                made = exp.Paren(this=joined(exp.And if every else exp.Or, [type(node)(**each) for each in sides]))
         elif isinstance(inner, (exp.Query, exp.Subquery)):
             made = self._over_rows(node, inner, every)
         else:

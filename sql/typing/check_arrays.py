@@ -12,16 +12,15 @@ from sql.typing import check_array_functions
 from sql.typing.casts import converted, is_made_over, texts_of
 from sql.typing.check_array_functions import overlaps, sliced, typed_index
 from sql.typing.check_jsonb import subscripted
-from sql.typing.comparing import check_comparable
+from sql.typing.comparing import blanks_differ, check_comparable
 from sql.typing.keys import by_key, key_of, keys_of
 from sql.typing.rows_made import makes_rows
 from sql.typing.scope import Scope
+from sql.typing.written_arrays import rows_of_array
 from trees import types as t
 from trees.errors import mismatch, no_function, no_operator, not_unique, unsupported, untyped
 from trees.nodes import Ordinality, call, cast, position, swap, unnest
 from trees.own import own
-from values.bad_text import BadText
-from values.text.arrays import read_array
 from values.types import SqlType
 
 if TYPE_CHECKING:
@@ -30,9 +29,8 @@ if TYPE_CHECKING:
 
 def _array(c: Checker, node: exp.Array, scope: Scope) -> SqlType:
     """``ARRAY[…]``."""
-    queries = [each for each in map(unnest, node.expressions) if isinstance(each, (exp.Query, exp.Subquery))]
-    if queries:
-        return _of_rows(c, node, queries[0], scope)
+    if (rows := rows_of_array(node)) is not None:
+        return _of_rows(c, node, rows, scope)
     types = [c.visit(each, scope) for each in list(node.expressions)]
     found = c.give_all(list(node.expressions), types, "ARRAY")
     if not types:
@@ -72,6 +70,8 @@ def _of_rows(c: Checker, node: exp.Array, query: exp.Expression, scope: Scope) -
             key.set("this", value.copy())
     if distinct is not None and (distinct.args.get("on") or any(key.this != value for key in keys)):
         raise _other_rows("of DISTINCT rows in another order than the value's", node)
+    if isinstance(value, exp.Literal) and value.is_string:
+        value = cast(value, t.TEXT)
     listed = exp.Distinct(expressions=[value.copy()]) if distinct is not None else value.copy()
     made = select.copy()
     made.set("order", None)
@@ -158,6 +158,8 @@ def any_of_array(c: Checker, node: exp.Expression, right: exp.Expression, scope:
     if both is None:
         raise t.no_comparison(left, SIGNS[type(node)], got.element, position(node))
     check_comparable(both, SIGNS[type(node)], position(node))
+    if both == t.FLOAT4 and not {left, got.element} <= {t.FLOAT4, t.UNKNOWN}:
+        both = t.FLOAT8  # as which Postgres compares a real with any other number
     c.alike([left, got.element], both, node)
     if left == t.UNKNOWN:
         c.give(node.this, both)
@@ -165,6 +167,8 @@ def any_of_array(c: Checker, node: exp.Expression, right: exp.Expression, scope:
         raise unsupported("ANY over an array of intervals", position=position(node))
     if by_key(both):
         array, value = keys_of(right.this, got), key_of(node.this, left if left != t.UNKNOWN else both)
+    elif blanks_differ([left, got.element]):
+        array, value = converted(right.this, got, BPCHAR.array), converted(node.this, left, BPCHAR)
     else:
         array, value = cast(right.this.copy(), both.array), cast(node.this.copy(), both)
     # Spark's own says of a NULL in the array what SQL does; DuckDB's does not, so the NULLs are counted.
@@ -180,27 +184,8 @@ def any_of_array(c: Checker, node: exp.Expression, right: exp.Expression, scope:
     return t.BOOL
 
 
-FEW = 64
-"""Values of a written array that are a list: of as many each is asked for as a key, as of a list
-(``lower.lookup.among.MEMBERS_MAX``).  Of more it stays one value, however long."""
-
-
-def few_written(array: exp.Expression) -> list[exp.Expression]:
-    """The values of ``array``, where it is a text such as ``'{1,2}'`` and has one to ``FEW``; otherwise none, and who
-    makes an array of it says what is wrong with it."""
-    if not isinstance(array, exp.Literal) or not array.is_string:
-        return []
-    try:
-        texts = read_array(array.this)
-    except BadText:
-        return []
-    found = []
-    for each in texts if len(texts) <= FEW else ():
-        value = array.copy()
-        value.set("this", each)
-        found.append(exp.null() if each is None else value)
-    return found
-
+BPCHAR = SqlType("bpchar")
+"""As which a ``char`` is compared with a ``varchar``."""
 
 SIGNS: dict[type[exp.Expression], str] = {
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",

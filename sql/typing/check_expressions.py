@@ -23,6 +23,7 @@ from sql.typing.keys import compared, compared_with_rows, key_of
 from sql.typing.rows_compared import in_rows, is_condition
 from sql.typing.scope import Scope
 from sql.typing.windows import WINDOWS
+from sql.typing.written_arrays import OF_ARRAY, listed
 from trees import types as t
 from trees.budget import joined
 from trees.errors import ambiguous, no_column, no_from_entry, no_operator, unsupported
@@ -82,6 +83,9 @@ def _cast(c: Checker, node: exp.Cast, scope: Scope) -> SqlType:
     if isinstance(node.this, exp.Array) and not node.this.expressions and target.is_array:
         node.replace(cast(node.this.copy(), target))
         return target
+    if cast_each := listed(node):  # as Postgres, to which what it lists is no array before
+        node.replace(made := exp.Array(expressions=cast_each))
+        return c.visit(made, scope)
     got = c.child(node, "this", scope)
     if got == t.UNKNOWN and declared.fields is not None and isinstance(unnest(node.this), exp.Literal):
         made = text_literal(unnest(node.this).this, declared, position(node.this))
@@ -244,10 +248,6 @@ def _in(c: Checker, node: exp.In, scope: Scope) -> SqlType:
     return t.BOOL
 
 
-OF_ARRAY = "of_array"
-"""In the ``meta`` of an IN that was written ``= ANY (ARRAY[…])``."""
-
-
 def _without_columns(node: exp.In) -> list[int]:
     """The places of the values that Postgres makes one array of, where there are several; the left side is at 0."""
     return [place for place, each in enumerate(node.expressions, 1) if each.find(exp.Column) is None]
@@ -285,12 +285,15 @@ def _in_pairs(node: exp.In, types: list[SqlType]) -> exp.Paren:
 
 
 def _one_list(node: exp.In, types: list[SqlType]) -> None:
-    """Beside a ``real`` make several values without a column what Postgres makes of them: an array of ``real``.
+    """Make several values what Postgres makes of them where that is an array of ``real``: it does so of an IN's beside
+    a ``real`` on its left, where none has a column, and of a written array's where one is a ``real``.
 
     A single one is compared by itself, as a double (:func:`sql.typing.keys.compared`).
     """
-    places = _without_columns(node)
-    if len(places) < 2 or t.FLOAT8 in (types[0], *(types[place] for place in places)) or types[0] != t.FLOAT4:
+    written = bool(node.meta.get(OF_ARRAY))
+    places = [*range(1, len(types))] if written else _without_columns(node)
+    together = {types[place] for place in (places if written else (0, *places))}
+    if len(places) < 2 or t.FLOAT8 in together or t.FLOAT4 not in together:
         return
     for place in places:
         if t.is_number(types[place]) and types[place] != t.FLOAT4:
