@@ -283,7 +283,12 @@ class Session:
         control = parse_control(sql)
         self._blocks.check_alive(control)
         if control is None:
-            return await self._executor.prepare(self.state, sql, oids)
+            try:
+                return await self._executor.prepare(self.state, sql, oids)
+            except InvalidUsage as error:
+                if error.sqlstate != "42601":  # what it names may be what the block is to make
+                    self.state.transaction.check_catalog_stays()
+                raise
         if isinstance(control, Nested):
             return await self._nested.prepare(sql, control, oids)
         return Prepared(sql, Kind.SESSION, (), None, control.tag, control)

@@ -136,17 +136,21 @@ class Transaction:
         """Whether a statement that reads or writes data may run in this block now.  Raises 0A000; counts it."""
         if not self.in_block or kind is Kind.SESSION:
             return
-        if self.ddl is not None:
-            raise InvalidUsage(
-                "a transaction block that changes the catalog may hold only that one statement", sqlstate="0A000",
-                hint="COMMIT first: the change takes effect then",
-            )  # fmt: skip
+        self.check_catalog_stays()
         if kind is Kind.DDL and self.statements:
             raise InvalidUsage(
                 "the catalog cannot be changed in a transaction block with other statements", sqlstate="0A000",
                 hint="run it outside of the block, or in a block of its own",
             )  # fmt: skip
         self.statements += 1
+
+    def check_catalog_stays(self) -> None:
+        """0A000 where the block changes the catalog, which takes effect with it."""
+        if self.ddl is not None:
+            raise InvalidUsage(
+                "a transaction block that changes the catalog may hold only that one statement", sqlstate="0A000",
+                hint="COMMIT first: the change takes effect then",
+            )  # fmt: skip
 
     def _find(self, name: str) -> int:
         for index in range(len(self.savepoints) - 1, -1, -1):

@@ -270,3 +270,21 @@ def test_a_block_that_only_reads_costs_one_barrier():
         assert world.oracle_topic.end - before == 1
 
     run(story)
+
+
+@pytest.mark.parametrize(
+    ("change", "then", "refused"),
+    [
+        ("alter table t add d int", "select d from t", "0A000"),
+        ("create table w (a int)", "insert into w values (1)", "0A000"),
+        ("alter table t add d int", "select d frm t where", "42601"),
+    ],
+)
+def test_what_a_block_is_to_make_is_named_too_early_and_not_unknown(change, then, refused):
+    async def story(block, other, world):
+        await block.execute(change)
+        with pytest.raises(psycopg.Error) as error:
+            await block.execute(then)
+        assert error.value.sqlstate == refused
+
+    run(story)
