@@ -5,6 +5,7 @@ Postgres names an output column by its own rules (``count``, ``?column?``…); s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import count
 
 from sqlglot import exp
@@ -400,7 +401,7 @@ def _series(table: exp.Table) -> None:
         raise unsupported(f"this form of {name}", hint="put it into a subquery", position=position(call))
     alias = table.args.get("alias")
     columns = [] if alias is None else [each.name for each in alias.columns]
-    made = _rows_of(call.copy(), name, alias, columns, bool(table.args.get("ordinality")))
+    made = _rows_of([call.copy()], name, alias, columns, bool(table.args.get("ordinality")))
     _put(table, made, sees_others=call.find(exp.Column) is not None)
 
 
@@ -414,23 +415,30 @@ def _put(node: exp.Expression, made: exp.Subquery, sees_others: bool) -> None:
 
 
 def _rows_of(
-    rows: exp.Expression, function: str, alias: exp.TableAlias | None, columns: list[str], numbered: bool
+    rows: Sequence[exp.Expression],
+    function: str,
+    alias: exp.TableAlias | None,
+    columns: list[str],
+    numbered: bool,
 ) -> exp.Subquery:
-    """A function in FROM as a subquery, called as Postgres calls it where ``alias`` and ``columns`` do not say so.
+    """A function in FROM as a subquery, called as Postgres calls it where ``alias`` and ``columns`` do not say so;
+    ``rows`` are what it makes its columns of, in step.
 
     42P10 where more columns are named than there are.
     """
     name = alias.name if alias is not None and alias.name else function
-    if len(columns) > 1 + numbered:
-        told = f'table "{name}" has {1 + numbered} columns available but {len(columns)} columns specified'
-        raise InvalidUsage(told, sqlstate="42P10", position=position(rows))
+    count = len(rows) + numbered
+    if len(columns) > count:
+        told = f'table "{name}" has {count} columns available but {len(columns)} columns specified'
+        raise InvalidUsage(told, sqlstate="42P10", position=position(rows[0]))
     row = MAKE_ROWS.get(function)
-    names = columns + [row.column if row is not None and row.column else name, "ordinality"][len(columns) :]
-    outputs = [rows, Ordinality()] if numbered else [rows]
+    one = row.column if row is not None and row.column else name
+    names = columns + [*([one] if len(rows) == 1 else [function] * len(rows)), "ordinality"][len(columns) :]
+    outputs = [*rows, Ordinality()] if numbered else rows
     called = [exp.to_identifier(each, quoted=True) for each in names]
     select = exp.Select(expressions=[exp.alias_(each, n) for each, n in zip(outputs, called, strict=False)])
     made = exp.Subquery(this=select, alias=exp.TableAlias(this=exp.to_identifier(name, quoted=True)))
-    if not numbered and names[0] != name:
+    if count == 1 and names[0] != name:
         made.meta[ONE_COLUMN] = names[0]
     return made
 
@@ -451,20 +459,33 @@ def _said_lateral(node: exp.Lateral) -> None:
 
 
 def _unnest(node: exp.Unnest) -> None:
-    """``FROM unnest(array) AS u(x)`` as a subquery, which may look at what stands before it."""
-    if (
-        not isinstance(node.parent, (exp.From, exp.Join))
-        or len(node.expressions) != 1
-        or not only(node, {"expressions", "alias", "offset"})
-    ):
-        raise unsupported("this unnest", hint="use unnest of one array", position=position(node))
+    """``FROM unnest(array, …) AS u(x, …)`` as a subquery, which may look at what stands before it."""
+    if not isinstance(node.parent, (exp.From, exp.Join)) or not only(node, {"expressions", "alias", "offset"}):
+        raise unsupported("this unnest", position=position(node))
     alias, offset = node.args.get("alias"), node.args.get("offset")
+    if offset and len(node.expressions) > 1:
+        hint = "number the rows in a subquery, by row_number()"
+        raise unsupported("WITH ORDINALITY of several arrays", hint=hint, position=position(node))
     columns = [] if alias is None else [each.name for each in alias.columns]
     if isinstance(offset, exp.Identifier):  # the last of the columns, where the parser has taken it for that
         columns.append(offset.name)
-    array = node.expressions[0].copy()
-    made = _rows_of(exp.Explode(this=array), "unnest", alias, columns, bool(offset))
-    _put(node, made, sees_others=isinstance(node.parent, exp.Join) and array.find(exp.Column) is not None)
+    arrays = [exp.Explode(this=each.copy()) for each in node.expressions]
+    shown = [*columns, *["unnest"] * (len(arrays) - len(columns))]
+    if len(arrays) > 1 and shown != columns and _is_all_of(node):
+        columns += [f"unnest_{place}" for place in range(len(columns), len(arrays))]
+        named = [[exp.to_identifier(name, quoted=True) for name in names] for names in (columns, shown)]
+        outputs = [exp.alias_(exp.column(one), name) for one, name in zip(*named, strict=True)]
+        node.parent_select.set("expressions", outputs)
+    made = _rows_of(arrays, "unnest", alias, columns, bool(offset))
+    seen = any(each.find(exp.Column) is not None for each in arrays)
+    _put(node, made, sees_others=isinstance(node.parent, exp.Join) and seen)
+
+
+def _is_all_of(source: exp.Expression) -> bool:
+    """Whether it is asked for as ``SELECT * FROM source``: no ``*`` is made columns of where two have one name."""
+    select = source.parent_select
+    alone = isinstance(source.parent, exp.From) and not select.args.get("joins") and not select.args.get("laterals")
+    return alone and len(select.expressions) == 1 and type(select.expressions[0]) is exp.Star
 
 
 def _arrow(node: exp.Lambda) -> None:
