@@ -51,7 +51,9 @@ def few_written(array: exp.Expression) -> list[exp.Expression]:
 def listed(array: exp.Expression) -> list[exp.Expression]:
     """What ``ARRAY[…]`` lists, each with the cast that the array has; nothing of what is none."""
     if (element := _cast_to(array)) is not None:
-        return _each_cast(listed(unnest(array.this)), element)
+        values = listed(unnest(array.this))
+        nested = any(isinstance(unnest(each), exp.Array) or _cast_to(unnest(each)) is not None for each in values)
+        return [] if nested else _each_cast(values, element)
     return list(array.expressions) if isinstance(array, exp.Array) and rows_of_array(array) is None else []
 
 

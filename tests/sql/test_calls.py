@@ -95,6 +95,7 @@ def test_calls_of_every_name_are_planned_or_refused():
     ("cardinality(distinct r)", "42809"), ("format(distinct s)", "42809"), ("num_nulls(distinct s)", "42809"),
     ("quote_ident(distinct s)", "42809"), ("format('%s' order by s)", "42809"), ("trunc(distinct n)", "42809"),
     ("lag(distinct a) over ()", "0A000"), ("lag(distinct 'x' @> j, null) over ()", "0A000"),
+    ("array[array[1]]::int[]", "0A000"), ("array['{1}'::int[]]::text[]", "0A000"), ("array[1]::date[]", "42846"),
 ])  # fmt: skip
 def test_a_call_says_what_is_wrong_with_it(call, state):
     """Not that it is not supported, under a reference, where Postgres says that there is no such function."""
