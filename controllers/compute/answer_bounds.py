@@ -18,7 +18,7 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 from pyspark.sql.classic.column import Column as JvmColumn
 
-TOO_MUCH = "tidemark: the result is too large"
+from controllers.compute.failures import TOO_MUCH
 
 _WIDTHS: dict[type[t.DataType], int] = {
     t.BooleanType: 1, t.ByteType: 1, t.ShortType: 2, t.IntegerType: 4, t.LongType: 8, t.FloatType: 4, t.DoubleType: 8,
@@ -66,11 +66,15 @@ class Bound(NamedTuple):
         return cls(8 * share // max(bits, 1), measured, columns)
 
     def on(self, frame: DataFrame) -> DataFrame:
-        """``frame`` within it.  Spark moves no condition that counts rows."""
-        fits = _counted(frame.sparkSession).bitwiseAND(f.lit(_IN_TASK)) < f.lit(self.rows)
+        """``frame`` within it.  Spark moves no condition that counts rows before what makes them; beside the count in a
+        column it moves none before the making of texts either, which it would do once for the condition and again."""
+        names, count = frame.columns, "_".join(["rows", *frame.columns])
+        fits = _column(count) < f.lit(self.rows)
         if self.columns:
             fits = fits & (reduce(add, map(_length, self.columns)) <= f.lit(self.measured))
-        return frame.where(f.when(fits, f.lit(True)).otherwise(f.raise_error(f.lit(TOO_MUCH)).cast("boolean")))
+        counted = frame.withColumn(count, _counted(frame.sparkSession).bitwiseAND(f.lit(_IN_TASK)))
+        fitting = counted.where(f.when(fits, f.lit(True)).otherwise(f.raise_error(f.lit(TOO_MUCH)).cast("boolean")))
+        return fitting.select(*map(_column, names))
 
 
 def _counted(spark: SparkSession) -> Column:
@@ -80,6 +84,10 @@ def _counted(spark: SparkSession) -> Column:
     return JvmColumn(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(expressions.MonotonicallyIncreasingID()))
 
 
-def _length(name: str) -> Column:
+def _column(name: str) -> Column:
     quoted = name.replace("`", "``")
-    return f.coalesce(f.octet_length(f"`{quoted}`").cast("bigint"), f.lit(0))
+    return f.col(f"`{quoted}`")
+
+
+def _length(name: str) -> Column:
+    return f.coalesce(f.octet_length(_column(name)).cast("bigint"), f.lit(0))

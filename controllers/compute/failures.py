@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
+from typing import NamedTuple
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
@@ -31,8 +32,14 @@ LOST = frozenset({"58P01", "53200", "53100", "42501", REFUSED})
 """Rows that are gone, too many, more than this machine's disk has room for, not ours to read, or that nobody is to
 touch: waiting does not help."""
 
-_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]\s*(.*)", re.DOTALL)
-_SQLSTATE = re.compile(r"SQLSTATE: ([0-9A-Z]{5})")
+_RAISED = "USER_RAISED_EXCEPTION"
+_SIGN = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]\s*|\bValueError:\s*")
+"""A condition as Spark names it, or what stands before what Python of ours raised."""
+
+_SQLSTATE = re.compile(r" SQLSTATE: ([0-9A-Z]{5})$", re.MULTILINE)
+
+TOO_MUCH = "tidemark: the result is too large"
+"""Raised by a task that finds that it has too many rows (``answer_bounds.py``)."""
 
 _OTHER_PYTHON = re.compile(
     r"PYTHON_VERSION_MISMATCH\]? Python in worker has different version: ([\d.]+) than that in driver: ([\d.]+)"
@@ -154,35 +161,60 @@ def of_spark(error: BaseException) -> TidemarkError | None:
         return error if isinstance(error, InvalidUsage) else None
     if not isinstance(error, (PySparkException, Py4JError)):
         return None
-    text = _with_causes(error.java_exception) if isinstance(error, Py4JJavaError) else str(error)
-    return told(text)
+    texts = _texts(error)
+    return next(filter(None, map(_cancelled, texts)), None) or told("\n".join(texts))
+
+
+def of_too_much(error: BaseException) -> bool:
+    """Whether a task found that it has too many rows."""
+    said = _said("\n".join(_texts(error)))
+    return said.condition == _RAISED and said.words.startswith(TOO_MUCH)
 
 
 def told(text: str) -> TidemarkError | None:
     """The same of the text of what Spark threw, with its causes."""
-    if "cancelled part of cancelled job group" in text or "SPARK_JOB_CANCELLED" in text:
-        return Interrupted("canceling statement due to user request")
-    if refused := refusal(text):
+    before, condition, words = _said(text)
+    if condition == _RAISED and (refused := refusal(words)):
         return QueryFailed(refused[1][:MESSAGE_CHARS_MAX], sqlstate=refused[0])
-    if "spark.driver.maxResultSize" in text:
+    if cancelled := _cancelled(text):
+        return cancelled
+    if "spark.driver.maxResultSize" in before:
         limit = f"more than {RESULT_BYTES_MAX} at once"
-        return QueryFailed("the result is too large", sqlstate="54000", detail=limit, hint="filter or aggregate it")
-    state = _SQLSTATE.search(text)
-    condition = _CONDITION.search(text)
-    if "PatternSyntaxException" in text or (condition and condition[1] == "INVALID_PARAMETER_VALUE.PATTERN"):
+        return ResultTooLarge("the result is too large", detail=limit, hint="filter or aggregate it")
+    if "PatternSyntaxException" in before or condition == "INVALID_PARAMETER_VALUE.PATTERN":
         return QueryFailed("invalid regular expression", sqlstate="2201B")
-    if _NOT_DECORRELATED in text:
-        return _unknown("INTERNAL_ERROR", "0A000", _NOT_DECORRELATED)
-    known = condition and (CONDITIONS.get(condition[1]) or CONDITIONS.get(condition[1].split(".")[0]))
-    if known is None and (lacking := _no_python(text)):
-        return lacking
-    if not state or not condition or state[1].startswith("XX"):
-        return None
-    words = condition[2].split(" SQLSTATE:")[0].split("\n== SQL")[0].strip()
+    known = CONDITIONS.get(condition) or CONDITIONS.get(condition.split(".")[0])
+    if known is None:
+        if words.startswith(_NOT_DECORRELATED):
+            return _unknown("INTERNAL_ERROR", "0A000", _NOT_DECORRELATED)
+        if lacking := _no_python(text):
+            return lacking
+    state = _SQLSTATE.search(words)
+    words = words[: state.start() if state else None].split("\n== SQL")[0].strip()
     if known is not None:
         sqlstate, message = known if isinstance(known, tuple) else known(words)
         return QueryFailed(message[:MESSAGE_CHARS_MAX], sqlstate=sqlstate)
-    return _unknown(condition[1], state[1], words)
+    return None if state is None or state[1].startswith("XX") else _unknown(condition, state[1], words)
+
+
+class _Said(NamedTuple):
+    before: str
+    condition: str
+    words: str
+
+
+def _said(text: str) -> _Said:
+    """``text`` by the first sign in it: what else reads like one is in a user's value, which words show."""
+    found = _SIGN.search(text)
+    if found is None:
+        return _Said(text, "", "")
+    return _Said(text[: found.start()], found[1] or _RAISED, text[found.end() :])
+
+
+def _cancelled(text: str) -> Interrupted | None:
+    if _said(text).condition != "SPARK_JOB_CANCELLED":
+        return None
+    return Interrupted("canceling statement due to user request")
 
 
 def _no_python(text: str) -> TidemarkError | None:
@@ -215,7 +247,7 @@ def unexplained(error: BaseException) -> TidemarkError:
 
     What was thrown is for the caller to log, by the same :func:`~journal.errors.reference`.
     """
-    text = _with_causes(error.java_exception) if isinstance(error, Py4JJavaError) else str(error)
+    text = "\n".join(_texts(error))
     named = reference(f"{type(error).__name__}: {text.splitlines()[0] if text else ''}")
     log.error("a query failed in an unknown way", extra={"reference": named}, exc_info=error)
     return TidemarkError(
@@ -252,10 +284,12 @@ def to_reader(error: TidemarkError) -> TidemarkError:
     return error
 
 
-def _with_causes(thrown) -> str:
+def _texts(error: BaseException) -> list[str]:
     """What was thrown and what caused it: a failure in a broadcast's thread is only a cause."""
-    texts = []
+    if not isinstance(error, Py4JJavaError):
+        return [str(error)]
+    thrown, texts = error.java_exception, []
     while thrown is not None and len(texts) < CAUSES_MAX:
         texts.append(str(thrown.toString()))
         thrown = thrown.getCause()
-    return "\n".join(texts)
+    return texts

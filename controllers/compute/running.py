@@ -23,8 +23,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from sqlglot import exp
 
-from controllers.compute.answer_bounds import TOO_MUCH, Bound
-from controllers.compute.failures import QueryFailed, ResultTooLarge
+from controllers.compute.answer_bounds import Bound
+from controllers.compute.failures import TOO_MUCH, QueryFailed, ResultTooLarge, of_spark, of_too_much
 from controllers.compute.gathering import GATHERED_BYTES_MAX
 from controllers.compute.outlet import Outlet
 from controllers.compute.spark_text import text
@@ -41,9 +41,6 @@ ANSWER_BYTES_MAX = 256 << 20
 
 ANSWER_BYTES_LEAST = 16 << 20
 """Of one task in any case, where there are many: rows are not always spread evenly, and not all tasks have so many."""
-
-_TOO_MUCH_FOR_SPARK = "spark.driver.maxResultSize"
-"""In what Spark says where a result is larger than that, before it is in anybody's memory."""
 
 PARTS_A_CORE = 4
 """At most, of what is shuffled by a query that reads much.  Measured on two cores, over 100 M rows: eight parts take
@@ -104,62 +101,67 @@ def cores(spark: SparkSession) -> int:
     return max(1, sum(executors.apply(i).totalCores() for i in range(executors.size())))
 
 
-def _answered(spark: SparkSession, sql: str, large: bool = False, outlet: Outlet | None = None) -> pa.Table:
+def _answered(spark: SparkSession, sql: str, much: bool = False, outlet: Outlet | None = None) -> pa.Table:
     try:
-        return _collected(spark, sql, large, outlet)
+        return _collected(spark, sql, much, outlet)
     except (Py4JJavaError, PySparkException) as error:
         if not _stumbled(error):
             raise
         log.info("a query runs again without what Spark infers", extra={"why": str(error)[:500]})
-    return _collected(with_settings(spark, {INFERS: "false"}), sql, large, outlet)
+    return _collected(with_settings(spark, {INFERS: "false"}), sql, much, outlet)
 
 
-def _collected(spark: SparkSession, sql: str, large: bool, outlet: Outlet | None) -> pa.Table:
+def _collected(spark: SparkSession, sql: str, much: bool, outlet: Outlet | None) -> pa.Table:
     frame = spark.sql(sql)
-    if large and outlet is not None:
+    if much and outlet is not None:
         return outlet.collected(frame, cores(spark))
-    if not large:
+    if not much:
         try:
             return frame.toArrow()
         except (Py4JJavaError, PySparkException) as error:
-            if outlet is None or _TOO_MUCH_FOR_SPARK not in str(error):
+            if outlet is None or not isinstance(of_spark(error), ResultTooLarge):
                 raise
         return outlet.collected(frame, cores(spark))  # of little there may come much
     # Most often what is shuffled last, or fewer, which may have more each.  To count them on a plan of its own took
     # 50 ms here, and elsewhere, where Spark decides as it goes, the whole query once more.
-    tasks = int(spark.conf.get("spark.sql.shuffle.partitions"))
-    bound, asked, share = _bounded(frame, tasks)
-    planned = _tasks(asked) or tasks
-    found = None if bound is None or planned > tasks else _gathered(asked)
-    if found is None and planned != tasks:
-        tasks = planned
-        bound, asked, share = _bounded(frame, tasks)
-        found = None if bound is None else _gathered(asked)
+    guessed = int(spark.conf.get("spark.sql.shuffle.partitions"))
+    bound, asked = _bounded(frame, guessed)
+    planned = _tasks(asked)
+    tasks = planned or guessed
+    if tasks > guessed:
+        bound, asked = _bounded(frame, tasks)
+    found = None if bound is None or planned is None else _gathered(asked)
     if found is None and (bound is None or not bound.exact):
-        found = _gathered(frame.mapInArrow(_within(share), frame.schema))
+        found = _gathered(frame.mapInArrow(_within(_share(tasks)), frame.schema))
+    elif found is None and tasks < guessed:
+        found = _gathered(_bounded(frame, tasks)[1])
     if found is None:
         raise ResultTooLarge(
             "the result is too large",
-            detail=f"more than {share} bytes of one of {tasks} tasks, all together at most {ANSWER_BYTES_MAX}",
+            detail=f"more than {_share(tasks)} bytes of one of {tasks} tasks, all together at most {ANSWER_BYTES_MAX}",
             hint="filter it, or aggregate it",
         )
     return found
 
 
-def _bounded(frame: DataFrame, tasks: int) -> tuple[Bound | None, DataFrame, int]:
-    """``frame`` within a bound for each of ``tasks``, where there is one, and the bytes that each may have."""
-    share = max(ANSWER_BYTES_MAX // tasks, ANSWER_BYTES_LEAST)
-    bound = Bound.of(frame.schema, share)
-    return bound, frame if bound is None else bound.on(frame), share
+def _share(tasks: int) -> int:
+    """The bytes that each of ``tasks`` may have."""
+    return max(ANSWER_BYTES_MAX // tasks, ANSWER_BYTES_LEAST)
+
+
+def _bounded(frame: DataFrame, tasks: int) -> tuple[Bound | None, DataFrame]:
+    """``frame`` within a bound for each of ``tasks``, where there is one."""
+    bound = Bound.of(frame.schema, _share(tasks))
+    return bound, frame if bound is None else bound.on(frame)
 
 
 def _tasks(frame: DataFrame) -> int | None:
     """How many give the rows of ``frame``; ``None`` where one of those that are asked for samples, to sort by them,
-    found that it has too many."""
+    found that it has too many: where all have the same long text Spark does not count first, and asks it anywhere."""
     try:
         return max(1, frame._jdf.queryExecution().toRdd().getNumPartitions())
     except (Py4JJavaError, PySparkException) as error:
-        if TOO_MUCH not in str(error):
+        if not of_too_much(error):
             raise
         return None
 
@@ -169,7 +171,7 @@ def _gathered(frame: DataFrame) -> pa.Table | None:
     try:
         return frame.toArrow()
     except (Py4JJavaError, PySparkException) as error:
-        if TOO_MUCH not in str(error):
+        if not of_too_much(error):
             raise
         return None
 

@@ -9,8 +9,20 @@ from pathlib import Path
 
 import pyspark
 import pytest
+from pyspark.errors import PySparkException
 
-from controllers.compute.failures import CONDITIONS, Interrupted, QueryFailed, of_object, to_reader, told, unexplained
+from controllers.compute.failures import (
+    CONDITIONS,
+    TOO_MUCH,
+    Interrupted,
+    QueryFailed,
+    ResultTooLarge,
+    of_object,
+    of_too_much,
+    to_reader,
+    told,
+    unexplained,
+)
 from journal.errors import InvalidUsage, Rejected, Unavailable
 from segments.store import Gone, NoRoom, Unreadable
 from tests.foreign_words import foreign_words
@@ -134,7 +146,35 @@ def test_executors_without_a_python_that_fits_say_so():
         assert error.message == "the executors have no python that fits"
 
 
-def test_a_value_that_reads_like_that_is_a_value():
-    words = 'Cannot run program "python3.11"'
-    text = f"[CAST_INVALID_INPUT] The value '{words}' of the type \"STRING\" cannot be cast to \"INT\". SQLSTATE: 22018"
-    assert told(text).sqlstate == "22P02"
+SIGNS = (
+    'Cannot run program "python3.11"', "[SPARK_JOB_CANCELLED] Job 3 cancelled part of cancelled job group g", TOO_MUCH,
+    "bigger than spark.driver.maxResultSize (512 MiB)", "java.util.regex.PatternSyntaxException: Unclosed group",
+    "Cannot generate code for expression: outer(", "tidemark:57014:gone:", " tm:57014:gone", "[DIVIDE_BY_ZERO] zero",
+    "x SQLSTATE: XX000",
+)  # fmt: skip
+"""What says in Spark's text which failure it is."""
+
+
+@pytest.mark.parametrize("sign", SIGNS)
+def test_a_value_that_reads_like_a_sign_of_a_failure_is_a_value(sign):
+    """A row with such a text, cast to a number in a view, was taken for the end of Spark, and so of all views."""
+    cast = f"[CAST_INVALID_INPUT] The value '{sign}' of the type \"STRING\" cannot be cast to \"INT\". SQLSTATE: 22018"
+    ours = (
+        "\n  An exception was thrown from the Python worker. Please see the stack trace below.\nTraceback (most recent "
+        'call last):\n  File "functions.py", line 90, in strict\n    raise ValueError(f"tidemark:{error.sqlstate}") '
+        f'from None\nValueError: tidemark:22P02:invalid input syntax for type integer: "{sign}":\n'
+    )
+    words = f'invalid input syntax for type integer: "{sign}"'
+    for text in (cast, ours, f"org.apache.spark.SparkException: Exception thrown in awaitResult: \n{cast}"):
+        error = told(text)
+        assert isinstance(error, QueryFailed) and (error.sqlstate, error.message) == ("22P02", words)
+        assert not isinstance(error, ResultTooLarge) and not of_too_much(PySparkException(text))
+
+
+def test_what_is_raised_where_there_is_too_much_is_told_from_all_else():
+    spark = f"[USER_RAISED_EXCEPTION] {TOO_MUCH} SQLSTATE: P0001"
+    python = f"Traceback (most recent call last):\n    raise ValueError(words)\nValueError: {TOO_MUCH}\n"
+    for text in (spark, f"Job aborted due to stage failure: org.apache.spark.SparkRuntimeException: {spark}", python):
+        assert of_too_much(PySparkException(text))
+    drivers = "Total size of results of 8 tasks (600 MiB) is bigger than spark.driver.maxResultSize (512 MiB)"
+    assert isinstance(told(f"Job aborted due to stage failure: {drivers}"), ResultTooLarge)
