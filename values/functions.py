@@ -234,6 +234,7 @@ would have said: Spark shows the query beside whatever else failed in it."""
 
 
 def refusal(text: str) -> tuple[str, str] | None:
-    """``(SQLSTATE, message)`` of the refusal of a row, wherever an engine put it in ``text``."""
-    found = next((found for each in _REFUSED if (found := each.search(text))), None)
+    """``(SQLSTATE, message)`` of the refusal of a row, wherever an engine put it in ``text``: the first, which may show
+    a value that reads like another."""
+    found = min(filter(None, (each.search(text) for each in _REFUSED)), key=re.Match.start, default=None)
     return (found[1], found[2]) if found else None

@@ -121,7 +121,7 @@ _BY_CLASS: tuple[tuple[type[Exception], str, str], ...] = (
 
 def explain(error: duckdb.Error) -> TidemarkError:
     """An error for a client: what Postgres would say, by the first line of what DuckDB said."""
-    if refused := refusal(str(error)):
+    if isinstance(error, duckdb.InvalidInputException) and (refused := refusal(str(error))):
         return InvalidUsage(refused[1], sqlstate=refused[0])
     text = re.sub(r"^[A-Za-z ]+ Error: ", "", str(error).split("\n")[0])
     for pattern, sqlstate, message in _TABLE:
