@@ -16,11 +16,14 @@ from controllers.compute.operators.lowered import Lowered
 from controllers.compute.operators.small import Small, Told
 from controllers.compute.sought import Sought, sought
 from controllers.peeks.peek import Peek
+from functions.registry import FUNCTIONS
 from journal.errors import InvalidUsage
 from plan import codec
 from plan import relations as r
+from plan import scalars as s
 from plan.calls import is_definite, unknown
 from plan.checked import check
+from plan.counts import rows_at_most
 from plan.nodes import walk
 from sql.views.kept_views import TEXT_ALONE
 from trees.budget import bounded
@@ -32,6 +35,9 @@ TOLD_CHARS_MAX = 16_000
 
 KEPT_CHARS_MAX = 4 << 20
 """Of plans that are remembered, all together: some 3,000 everyday ones, whose nodes take ten times as much."""
+
+_GROWING = frozenset(each.form.lower() for each in FUNCTIONS if each.grows) | {"tm_regex_replace", "tm_format"}
+"""What is called in plans that makes long texts of short ones."""
 
 
 class PeekQuery(Lowered):
@@ -67,6 +73,16 @@ class PeekQuery(Lowered):
     def reads_only(self, inputs: Collection[str]) -> bool:
         """Whether it reads nothing else: of a plan that was made by no adapter that is not certain."""
         return all(node.item_id in inputs for node in self.gets)
+
+    def rows_at_most(self, rows: Mapping[str, int]) -> int:
+        """It gives, of so many ``rows`` of each relation that it reads; 0 where nobody knows."""
+        return bounded(rows_at_most)(self.query.relation, rows) if isinstance(self.query, r.Query) else 0
+
+    @cached_property
+    def makes_long_texts(self) -> bool:
+        """Whether it calls what makes them of short ones."""
+        found = walk(self.query.relation) if isinstance(self.query, r.Query) else ()
+        return any(isinstance(node, s.Call) and node.name in _GROWING for node in found)
 
     def sought(self, types: Mapping[str, Mapping[str, SqlType]]) -> dict[str, list[Sought]]:
         """What it seeks in relations whose columns are of ``types``."""

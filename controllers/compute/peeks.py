@@ -38,7 +38,7 @@ from controllers.compute.operators.process import Process
 from controllers.compute.operators.small import Small
 from controllers.compute.peek_query import PeekQuery, query_of
 from controllers.compute.relation import Relation, own_name
-from controllers.compute.running import answered
+from controllers.compute.running import ANSWER_BYTES_MAX, MUCH_ROWS, answered
 from controllers.compute.session import PEEK_POOL, cancel_group, has_ended
 from controllers.compute.sought import Sought
 from controllers.compute.sources import Sources
@@ -51,6 +51,7 @@ from controllers.waiting import Cancelled, Dropped, Outcome, Passed, Ready, Time
 from controllers.workers import Workers
 from journal.errors import Conflict, InvalidUsage, TidemarkError, Unavailable
 from journal.timestamps import DataTs
+from values.limits import VALUE_BYTES_MAX
 
 log = logging.getLogger(__name__)
 
@@ -64,6 +65,9 @@ PROCESS_PEEKS_MAX = 4
 
 PATIENCE_S = 0.2
 """For a read in this process: most take 2 to 10 ms.  Spark, which is asked then, takes 30 for any."""
+
+LONG_ROWS = ANSWER_BYTES_MAX // VALUE_BYTES_MAX
+"""Of texts that a function made, of which each may be as long as any."""
 
 LEFT_MAX = 16
 """Reads that were cancelled or over their time and that Spark has not come back from: as many as it has slots."""
@@ -381,10 +385,12 @@ class PeekDesk:
                     i: self._rows(sources, each, as_of, sought.get(i, ()), peek, i, reads)
                     for i, each in relations.items()
                 }
-                rows |= {i: self._shown(i, table, query, relations, reads) for i, table in unpacked(peek).items()}
-                return answered(
-                    self._spark, query.on_spark(rows), sources.much, before=query.asked_before(rows)
-                )
+                brought = unpacked(peek)
+                rows |= {i: self._shown(i, table, query, relations, reads) for i, table in brought.items()}
+                counts = {i: each.rows for i, each in relations.items()}
+                counts |= {i: table.num_rows for i, table in brought.items()}
+                much = sources.much or _given(query, counts)
+                return answered(self._spark, query.on_spark(rows), much, before=query.asked_before(rows))
         except Exception as error:
             found = of_spark(error)
             if found is None:
@@ -440,6 +446,14 @@ def _sought(query: PeekQuery, relations: Mapping[str, Relation]) -> dict[str, li
     types = {i: dict(zip(each.names, map(sql_type, (c.type for c in each.columns)), strict=True))
              for i, each in relations.items() if each.prunes}  # fmt: skip
     return query.sought(types) if types else {}
+
+
+def _given(query: PeekQuery, counts: Mapping[str, int]) -> int:
+    """The rows that ``query`` may give of so little, where they may be too many, or too long, for Spark's heap, which
+    has those of a task as a whole before anybody looks at them; 0 where they are not.  As many parts as of the fewest
+    that are many: most often conditions leave few."""
+    at_most = query.rows_at_most(counts)
+    return MUCH_ROWS if at_most >= (LONG_ROWS if query.makes_long_texts else MUCH_ROWS) else 0
 
 
 def _of_rows(error: TidemarkError) -> bool:

@@ -1,9 +1,9 @@
 """One query of ours, run by Spark: if it gathers no more than fits, and also where its optimizer stumbles.
 
 Promises: :func:`answered` gives the query's rows, or raises what Spark threw; ``QueryFailed`` 54000, before it runs,
-for one whose aggregates would hold more than ``GATHERED_BYTES_MAX`` (``gathering.py``), and for one that reads much and
-whose rows are more than ``ANSWER_BYTES_MAX``, before they are in anybody's memory.  Where there is an outlet for them
-(``outlet.py``) they may be as many as they are.
+for one whose aggregates would hold more than ``GATHERED_BYTES_MAX`` (``gathering.py``), and for one that reads much, or
+may give it, and whose rows are more than ``ANSWER_BYTES_MAX``, before they are in anybody's memory.  Where there is an
+outlet for them (``outlet.py``) they may be as many as they are.
 
 Spark infers constraints on what each part of a query gives, to filter earlier.  For UNION ALL it looks up every column
 that a constraint names among the outputs of a branch, also those inside an EXISTS of that branch, which are the
@@ -59,9 +59,9 @@ def answered(
     spark: SparkSession, query: exp.Expression, much: int = 0, outlet: Outlet | None = None,
     before: Iterable[Iterable[exp.Expression]] = (),
 ) -> pa.Table:  # fmt: skip
-    """The rows of ``query``; ``much``: how many it reads, about, where they are many.  With an ``outlet`` those that
-    are many are elsewhere by then (``outlet.py``).  ``before`` are the questions of what it gathers: of each what that
-    is at most, and exactly."""
+    """The rows of ``query``; ``much``: how many it reads or may give, about, where they are many.  With an
+    ``outlet`` those that are many are elsewhere by then (``outlet.py``).  ``before`` are the questions of what it
+    gathers: of each what that is at most, and exactly."""
     if much:
         spark = for_much(spark, much)
     for question in before:

@@ -21,6 +21,7 @@ from catalog_log.settings import AUTO, SPARK
 from collection.columns import table_from_rows, with_diff
 from collection.rows import encode as encode_rows
 from controllers.at_work import AtWork
+from controllers.compute import peeks, running
 from controllers.compute.core import Core
 from controllers.compute.handling import Handling
 from controllers.compute.indexes import Indexes
@@ -465,6 +466,25 @@ def test_what_takes_long_in_this_process_is_spark_s_for_a_while(desk, monkeypatc
     for name in ("a", "b"):
         assert desk.peek(planned(name, counted))[0].column(0).to_pylist() == [64]
     assert desk.status()["spark"] == 2 and query_of(planned("c", counted)).rest._left == 0
+
+
+def test_what_reads_little_and_gives_much_is_refused_before_it_is_in_anybody_s_memory(desk, monkeypatch):
+    """Pairs of all rows with all ended Spark's JVM, and the controller of all of the cluster's views with it."""
+    desk.gear = SPARK
+    for module, name, size in ((peeks, "MUCH_ROWS", 32), (peeks, "LONG_ROWS", 2),
+                               (running, "ANSWER_BYTES_MAX", 256), (running, "ANSWER_BYTES_LEAST", 128)):  # fmt: skip
+        monkeypatch.setattr(module, name, size)
+    value = Column(TEXT, True, 1)
+    many = U1
+    for _ in range(4):
+        assert desk.peek(planned(f"few {many}", many))[0].num_rows < 32
+        many = Project(Join("cross", many, U1), (many.column(0), many.column(1)))
+    long = Project(U1, (Call(TEXT, True, "tm_repeat_text_int4", (value, Literal(INT4, False, "500"))),))
+    for name, asked in (("a", many), ("b", long)):
+        with pytest.raises(InvalidUsage, match="too large") as error:
+            desk.peek(planned(name, asked))
+        assert error.value.sqlstate == "54000"
+    assert desk.peek(planned("c", Filter(many, call("=", many.column(0), Literal(INT4, False, "9")))))[0].num_rows == 0
 
 
 def test_a_cancelled_read_is_not_left_to_spark(desk, monkeypatch):
