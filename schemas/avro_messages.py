@@ -4,7 +4,7 @@ Promises: bytes are read by the schema that they were written with and seen by t
 resolution; what does not fit is :class:`BadMessage`, and nothing else, for any bytes.  A value is as Avro carries it: a
 date is its days, a decimal its bytes, so what a logical type means is whoever's who asks.  Where writer and reader name
 different logical types for the same place the two are not compatible: as bare numbers they would be, and mean
-something else.
+something else.  A default of the reader's is a value as Avro carries it; one that is none of its type is no default.
 
 What a hostile schema could do is refused with the schema: one that holds itself (its bytes may be nested as deep as
 they are long, which ends a process), and an array of what takes no bytes (which may say any number of items).
@@ -13,7 +13,7 @@ they are long, which ends a process), and an array of what takes no bytes (which
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
@@ -33,6 +33,16 @@ TYPES_MAX = 20_000
 
 _NAMED = ("record", "error", "enum", "fixed")
 _LOGICAL = ("logicalType", "precision", "scale")
+
+_DEFAULT = "tidemark.default"
+"""What a field's default is called while fastavro parses a schema: it would take the text that JSON has for bytes for a
+value, refuse a default that nobody asks for, and leave out what a record in it has by default."""
+
+_WIDER = {
+    "int": ("long", "float", "double"), "long": ("float", "double"), "float": ("double",), "string": ("bytes",),
+    "bytes": ("string",),
+}  # fmt: skip
+"""Types that Avro reads the values of one as."""
 
 Tree = Any
 """A schema without names for what was said before: texts, lists and mappings as Avro's JSON has them."""
@@ -61,7 +71,7 @@ def read_schema(text: str) -> Schema:
         raise BadSchema(f"it has {len(text)} characters, at most {SCHEMA_CHARS_MAX} are read")
     try:
         said = json.loads(text)
-        parsed = fastavro.parse_schema(said)
+        parsed = fastavro.parse_schema(_bare(said))
     except UnknownType as error:
         raise BadSchema(f"it names {error.name}, which it does not have") from None
     except SchemaParseException as error:
@@ -76,7 +86,9 @@ def read_schema(text: str) -> Schema:
         raise BadSchema("it holds half of a surrogate pair") from None
     tree = _Whole().of(parsed, 0, ())
     _check_widths(tree)
-    return Schema(text, tree, fastavro.parse_schema(_physical(said)))
+    physical = fastavro.parse_schema(_bare(said, _LOGICAL))
+    _set_defaults(physical)
+    return Schema(text, tree, physical)
 
 
 class _Whole:
@@ -166,19 +178,106 @@ def _takes_nothing(tree: Tree) -> bool:
     return tree["type"] == "null" or tree["type"] == "fixed" and not tree["size"]
 
 
-def _physical(said: Any) -> Any:
-    """A schema as JSON without what says how its values are meant."""
+def _bare(said: Any, without: Sequence[str] = ()) -> Any:
+    """A schema as JSON with the defaults of fields put aside, and ``without`` what says how values are meant."""
     if isinstance(said, list):
-        return [_physical(each) for each in said]
+        return [_bare(each, without) for each in said]
     if not isinstance(said, dict):
         return said
-    left = {name: value for name, value in said.items() if name not in _LOGICAL}
+    left = {name: value for name, value in said.items() if name not in without}
     for name in ("type", "items", "values"):
         if name in left:
-            left[name] = _physical(left[name])
+            left[name] = _bare(left[name], without)
     if isinstance(left.get("fields"), list):
-        left["fields"] = [_physical(each) for each in left["fields"]]
+        left["fields"] = [_put_aside(_bare(each, without)) for each in left["fields"]]
     return left
+
+
+def _put_aside(field: Any) -> Any:
+    if not isinstance(field, dict):
+        return field
+    return {_DEFAULT if name == "default" else name: value for name, value in field.items() if name != _DEFAULT}
+
+
+def _set_defaults(parsed: Any) -> None:
+    """Give the fields in ``parsed`` their defaults as values of their types; one that is none is left out, so that a
+    message which would need it is told so."""
+    named: dict[str, Any] = {}
+    fields: list[dict[str, Any]] = []
+    left = [parsed]
+    while left:
+        each = left.pop()
+        if isinstance(each, list):
+            left += each
+        elif isinstance(each, dict):
+            if each["type"] in _NAMED:
+                named[each["name"]] = each
+            fields += each.get("fields", ())
+            left += [each[name] for name in ("type", "items", "values") if name in each]
+            left += [field["type"] for field in each.get("fields", ())]
+    for field in fields:
+        if _DEFAULT in field:
+            try:
+                field["default"] = _carried(field[_DEFAULT], field["type"], named)
+            except _NoValue:
+                pass
+
+
+_BITS = {"int": 31, "long": 63}
+"""Of a number, without its sign."""
+
+
+class _NoValue(Exception):
+    """A default that is none."""
+
+
+def _carried(said: Any, part: Any, named: Mapping[str, Any]) -> Any:
+    """The value of type ``part`` that JSON says.  Raises :class:`_NoValue`."""
+    if isinstance(part, list):
+        for each in part:
+            try:
+                return _carried(said, each, named)
+            except _NoValue:
+                continue
+        raise _NoValue
+    if isinstance(part, str):
+        if part in named:
+            return _carried(said, named[part], named)
+        part = {"type": part}
+    kind = part["type"]
+    if isinstance(kind, (list, dict)) or kind in named:
+        return _carried(said, kind, named)
+    match kind:
+        case "null" if said is None:
+            return None
+        case "boolean" if isinstance(said, bool):
+            return said
+        case "int" | "long" if type(said) is int and -(1 << _BITS[kind]) <= said < 1 << _BITS[kind]:
+            return said
+        case "float" | "double" if type(said) is float or type(said) is int and abs(said) < 1 << 1023:
+            return float(said)
+        case "string" if isinstance(said, str):
+            return said
+        case "enum" if said in part["symbols"]:
+            return said
+        case "bytes" | "fixed" if isinstance(said, str) and all(ord(each) < 256 for each in said):
+            if kind == "bytes" or len(said) == part["size"]:
+                return said.encode("latin-1")
+        case "array" if isinstance(said, list):
+            return [_carried(each, part["items"], named) for each in said]
+        case "map" if isinstance(said, dict):
+            return {name: _carried(each, part["values"], named) for name, each in said.items()}
+        case "record" | "error" if isinstance(said, dict):
+            return {field["name"]: _in_record(said, field, named) for field in part["fields"]}
+    raise _NoValue
+
+
+def _in_record(said: Mapping[str, Any], field: Mapping[str, Any], named: Mapping[str, Any]) -> Any:
+    if field["name"] in said:
+        return _carried(said[field["name"]], field["type"], named)
+    if _DEFAULT in field:
+        return _carried(field[_DEFAULT], field["type"], named)
+    raise _NoValue
 
 
 def reading(writer: Schema, reader: Schema) -> Callable[[bytes, int], Any]:
@@ -212,7 +311,7 @@ def _meant_otherwise(writer: Tree, reader: Tree, place: str) -> str | None:
         ones = writer if isinstance(writer, list) else [writer]
         others = reader if isinstance(reader, list) else [reader]
         for one in ones:
-            alike = [each for each in others if each["type"] == one["type"]]
+            alike = [each for each in others if each["type"] in (one["type"], *_WIDER.get(one["type"], ()))]
             found = [_meant_otherwise(one, each, place) for each in alike]
             if alike and all(found):
                 return found[0]
@@ -221,11 +320,12 @@ def _meant_otherwise(writer: Tree, reader: Tree, place: str) -> str | None:
         # A promotion, from int to long or so, or nothing that fits: a plain number is none of days.
         return place if _meaning(writer) != _meaning(reader) else None
     if writer["type"] == "record":
-        fields = {field["name"]: field["type"] for field in writer["fields"]}
-        for field in reader["fields"]:
-            if field["name"] in fields:
-                if found := _meant_otherwise(fields[field["name"]], field["type"], field["name"]):
-                    return found
+        fields = {alias: field for field in reader["fields"] for alias in field.get("aliases", ())}
+        fields |= {field["name"]: field for field in reader["fields"]}
+        for field in writer["fields"]:
+            seen = fields.get(field["name"])
+            if seen is not None and (found := _meant_otherwise(field["type"], seen["type"], seen["name"])):
+                return found
         return None
     if writer["type"] == "array":
         return _meant_otherwise(writer["items"], reader["items"], place)

@@ -102,6 +102,7 @@ def decimal(scale: int) -> dict:
         (["null", decimal(2)], ["null", decimal(1)]),
         ({"type": "array", "items": decimal(2)}, {"type": "array", "items": decimal(1)}),
         ({"type": "map", "values": decimal(2)}, {"type": "map", "values": decimal(1)}),
+        (["null", decimal(2)], "string"),
     ],
 )
 def test_bare_numbers_that_mean_something_else_do_not_fit(one, other) -> None:
@@ -109,6 +110,70 @@ def test_bare_numbers_that_mean_something_else_do_not_fit(one, other) -> None:
         with pytest.raises(BadMessage, match="f has another logical type"):
             reading(schema(record(("f", writer))), schema(record(("f", reader))))
         reading(schema(record(("f", writer))), schema(record(("f", writer), ("g", "int", 1))))
+
+
+def test_a_wider_number_in_a_union_means_what_it_meant() -> None:
+    for writer, reader in ((["null", "int"], ["null", {"type": "long", "logicalType": "timestamp-millis"}]),
+                           ({"type": "int", "logicalType": "date"}, ["null", "long"]),
+                           ({"type": "int", "logicalType": "date"}, ["null", "double"])):  # fmt: skip
+        with pytest.raises(BadMessage, match="f has another logical type"):
+            reading(schema(record(("f", writer))), schema(record(("f", reader))))
+    old, new = schema(record(("f", ["null", "int"]))), schema(record(("f", ["null", "long"])))
+    assert reading(old, new)(written(old, {"f": 5}), 0) == {"f": 5}
+
+
+def test_a_field_that_an_alias_is_of_is_the_same_place() -> None:
+    millis, micros = ({"type": "long", "logicalType": f"timestamp-{unit}"} for unit in ("millis", "micros"))
+    old = schema(record(("was", millis)))
+
+    def renamed(kind: dict) -> Schema:
+        return schema({"type": "record", "name": "r", "fields": [{"name": "f", "aliases": ["was"], "type": kind}]})
+
+    assert reading(old, renamed(millis))(written(old, {"was": 5}), 0) == {"f": 5}
+    with pytest.raises(BadMessage, match="f has another logical type"):
+        reading(old, renamed(micros))
+
+
+PAIR = record(("n", "int", 3), ("b", "bytes", "\xff"), name="pair")
+
+
+@pytest.mark.parametrize(
+    ("kind", "default", "value"),
+    [
+        ("bytes", "\xff\0", b"\xff\0"),
+        (decimal(1), "\x01\x00", b"\x01\x00"),
+        ({"type": "fixed", "name": "f", "size": 2}, "\xff\x01", b"\xff\x01"),
+        (["bytes", "null"], "\xff", b"\xff"),
+        (["null", "bytes"], "\xff", b"\xff"),
+        ("double", 1, 1.0),
+        (PAIR, {}, {"n": 3, "b": b"\xff"}),
+        (PAIR, {"b": "\x01"}, {"n": 3, "b": b"\x01"}),
+        ({"type": "array", "items": "bytes"}, ["\xff"], [b"\xff"]),
+        ({"type": "map", "values": ["null", "bytes"]}, {"a": "\xff", "b": None}, {"a": b"\xff", "b": None}),
+        ({"type": "enum", "name": "e", "symbols": ["A"]}, "A", "A"),
+    ],
+)
+def test_a_default_is_a_value_as_avro_carries_it(kind, default, value) -> None:
+    old, new = schema(record(("id", "int"))), schema(record(("id", "int"), ("d", kind, default)))
+    found = reading(old, new)(written(old, {"id": 1}), 0)["d"]
+    assert found == value and type(found) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "default"),
+    [
+        ("int", "x"), ("int", None), ("int", 1.5), ("long", 1 << 63), ("boolean", 1), ("string", 5), ("bytes", "\u0100"),
+        ({"type": "fixed", "name": "f", "size": 2}, "x"), ({"type": "enum", "name": "e", "symbols": ["A"]}, "B"),
+        (record(("n", "int"), name="pair"), {}), ({"type": "array", "items": "int"}, {}), (["null", "int"], "x"),
+    ],
+)  # fmt: skip
+def test_a_default_that_is_no_value_is_none_and_who_does_not_need_it_is_read(kind, default) -> None:
+    old, new = schema(record(("id", "int"))), schema(record(("id", "int"), ("d", kind, default)))
+    with pytest.raises(BadMessage, match="d"):
+        reading(old, new)(written(old, {"id": 1}), 0)
+    assert reading(old, old)(written(old, {"id": 1}), 0) == {"id": 1}
+    whole = schema(record(("d", "int", default), ("id", "int")))
+    assert reading(whole, old)(written(whole, {"id": 1, "d": 2}), 0) == {"id": 1}, "of a writer's nobody asks"
 
 
 def test_any_bytes_are_a_value_or_are_refused() -> None:
