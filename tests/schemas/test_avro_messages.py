@@ -162,7 +162,8 @@ def test_a_default_is_a_value_as_avro_carries_it(kind, default, value) -> None:
 @pytest.mark.parametrize(
     ("kind", "default"),
     [
-        ("int", "x"), ("int", None), ("int", 1.5), ("long", 1 << 63), ("boolean", 1), ("string", 5), ("bytes", "\u0100"),
+        ("int", "x"), ("int", None), ("int", 1.5), ("long", 1 << 63), ("boolean", 1), ("string", 5),
+        ("bytes", "\u0100"),
         ({"type": "fixed", "name": "f", "size": 2}, "x"), ({"type": "enum", "name": "e", "symbols": ["A"]}, "B"),
         (record(("n", "int"), name="pair"), {}), ({"type": "array", "items": "int"}, {}), (["null", "int"], "x"),
     ],
