@@ -13,7 +13,19 @@ from journal.errors import InvalidUsage
 KEPT = frozenset({"catalog", "oracle", "views", "segments", "ddl", "commands", "data", "work"})
 """What the topics that Tidemark itself writes are called, behind the environment's name."""
 
+TOPIC_CHARS_MAX = 249
+"""Kafka's own bound (``Topic.MAX_NAME_LENGTH``)."""
+
+_TOPIC_PATTERN = re.compile(r"[A-Za-z0-9._-]+")
+
 _ENV_PATTERN = re.compile(r"^[a-z0-9][a-z0-9_-]{0,62}$")
+
+
+def check_topic_name(name: str) -> None:
+    """Raise 22023 for what Kafka calls no topic, however long."""
+    if not _TOPIC_PATTERN.fullmatch(name) or name in (".", ".."):
+        hint = "letters, digits, '.', '_' and '-'"
+        raise InvalidUsage(f'"{name}" cannot be the name of a topic', sqlstate="22023", hint=hint)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from catalog_log import records
@@ -11,6 +10,7 @@ from catalog_log.objects.sink import ICEBERG, UPSERT, Registering
 from catalog_log.objects.sink import KAFKA as INTO_KAFKA
 from collection.messages.avro_written import NAME, RESERVED
 from journal.errors import InvalidUsage
+from journal.names import TOPIC_CHARS_MAX, check_topic_name
 from sql.objects.identifiers import check_columns, check_identifier
 from sql.objects.item_ids import ItemIds
 from sql.objects.names import ImageLike, Names, find, relation, target_schema
@@ -23,9 +23,6 @@ from sql.syntax.connections import ICEBERG as CATALOG
 from sql.syntax.connections import KAFKA, REGISTRY
 from sql.syntax.sinks import PARTITIONS, PROGRESS, REPLICAS, TOPIC
 from trees.errors import no_column, unsupported, wrong_kind
-
-TOPIC_CHARS_MAX = 249
-"""Kafka's own bound (``Topic.MAX_NAME_LENGTH``)."""
 
 PARTITIONS_MAX = 10_000
 """More than a broker should have of all topics together."""
@@ -43,8 +40,6 @@ _TO = {
     KAFKA: "connection to Kafka", REGISTRY: "connection to a schema registry",
     CATALOG: "connection to an Iceberg catalog",
 }  # fmt: skip
-
-_TOPIC = re.compile(r"[A-Za-z0-9._-]+")
 
 
 def plan_create_sink(s: st.CreateSink, image: ImageLike, names: Names) -> DdlPlan:
@@ -123,9 +118,7 @@ def _topic(options: Mapping[str, str | int], option: str, otherwise: str | None)
     if found is None:
         raise InvalidUsage(f"a sink into Kafka needs a {option.upper()}", sqlstate="22023", hint="(TOPIC 'name')")
     found = str(found)
-    if not _TOPIC.fullmatch(found) or found in (".", ".."):
-        hint = "letters, digits, '.', '_' and '-'"
-        raise InvalidUsage(f'"{found}" cannot be the name of a topic', sqlstate="22023", hint=hint)
+    check_topic_name(found)
     if len(found) > TOPIC_CHARS_MAX:
         said = option.upper() if option in options else f"{option.upper()}, which is called after TOPIC,"
         raise InvalidUsage(f"{said} has more than {TOPIC_CHARS_MAX} characters", sqlstate="22023")

@@ -36,7 +36,7 @@ from collection.messages.avro_types import WHOLE, Field
 from collection.messages.formats import is_record, member_of, type_of
 from collection.messages.judging import AFTER
 from journal.errors import InvalidUsage
-from journal.names import TopicNames
+from journal.names import TOPIC_CHARS_MAX, TopicNames, check_topic_name
 from schemas.avro_messages import BadSchema, read_schema
 from sql.objects.identifiers import check_columns, check_identifier, errors_name
 from sql.objects.item_ids import ItemIds
@@ -101,8 +101,9 @@ def plan_create_source(s: st.CreateSource, image: ImageLike, names: Names) -> Dd
     check_columns([each.name for each in columns])
     if len(columns) > COLUMNS_MAX:
         raise InvalidUsage(f"relations can have at most {COLUMNS_MAX} columns", sqlstate="54011")
-    if not s.topic or len(s.topic) > 249:
-        raise InvalidUsage(f'invalid topic name "{s.topic}"', sqlstate="22023", hint="1 to 249 characters")
+    check_topic_name(s.topic)
+    if len(s.topic) > TOPIC_CHARS_MAX:
+        raise InvalidUsage(f"TOPIC has more than {TOPIC_CHARS_MAX} characters", sqlstate="22023")
     environment = TopicNames(image.genesis.environment_id)
     if environment.reserved(s.topic):
         raise InvalidUsage(

@@ -14,8 +14,9 @@ from catalog_log.objects.sink import Registering
 from catalog_log.records import AVRO_SINKS_FROM, SINKS_FROM
 from controllers.commands import STORAGE, compute
 from journal.errors import InvalidUsage
+from journal.names import TOPIC_CHARS_MAX
 from sql.statements.ddl import plan_ddl
-from sql.statements.ddl_sinks import PARTITIONS_MAX, TOPIC_CHARS_MAX
+from sql.statements.ddl_sinks import PARTITIONS_MAX
 from sql.statements.select import plan_select
 from sql.syntax.parse import parse
 from subscribers.translate import translate

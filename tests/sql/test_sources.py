@@ -196,6 +196,9 @@ def test_json_of_our_own_brokers_is_read_in_place(image) -> None:
         ("from kafka connection r (topic 't') format text", "22023", 'connection "r" is not to Kafka'),
         ("from kafka topic 't' format avro using confluent schema registry connection k", "22023",
          'connection "k" is not to a schema registry'),
+        *((f"from kafka topic '{each}' format text", "22023", f'"{each}" cannot be the name of a topic')
+          for each in ("", ".", "..", "a b", "naïve", "a/b")),
+        (f"from kafka topic '{'x' * 250}' format text", "22023", "TOPIC has more than 249 characters"),
         ("from kafka topic 'env.catalog' format text", "42501", 'permission denied for topic "env.catalog"'),
         ("from kafka connection k (topic 't', start offset (-1)) format text", "22023", "invalid START OFFSET"),
         ("from kafka (topic 't', start timestamp 99999999999999999999) format text", "22023",
