@@ -8,11 +8,14 @@ nothing is checked there); for a user's JSON topic the same rows that the storag
 It does *not* promise order across partitions.  Offsets that Kafka no longer has are ``Unavailable`` 58P01 with the
 numbers: for a user's topic that is their retention at work, for ours a broken log.
 
+A user's topic that lost records between others (it is compacted) has fewer rows than its runs say, and that is an
+error, too: whoever read it before has more.
+
 A user's topic is the one whose id the runs carry, or nothing is read of it (``Rejected`` 58P01 for another one): the
 brokers are asked after each fetch.
 
 User's topics are read with ``read_committed``; both readers of a range must agree on what an aborted transaction wrote,
-and offsets without a record (markers, compacted away) are simply no rows.
+and offsets without a record (markers, what was compacted away before it was bound) are simply no rows.
 """
 
 from __future__ import annotations
@@ -107,6 +110,7 @@ class RunReader:
         spans = _spans(each for each in bound if not each.value)
         if not spans:
             return
+        found = 0
         with self._lock:
             try:
                 self._meet({topic for topic, _ in spans})
@@ -117,10 +121,13 @@ class RunReader:
                         table, bad = decode_batch(values, columns)
                         if asked is not None:
                             asked()
+                        found += table.num_rows
                         yield with_diff(table), pa.array(np.delete(stamps, [each.index for each in bad]))
                     else:
                         table, counts = decode_counted(columns, values, (each.run.attempt for each in runs))
                         yield table, pa.array(np.repeat(stamps, counts))
+                if format == JSON:
+                    check_all_there(bound, found)
             finally:
                 self._consumer.unassign()
 
@@ -178,6 +185,19 @@ class RunReader:
         """Let go of the connection."""
         with self._lock:
             self._consumer.close()
+
+
+def check_all_there(bound: Iterable[BoundRun], rows: int) -> None:
+    """Raise 58P01 where all of ``bound`` in user's topics gave fewer ``rows`` than were bound."""
+    runs = [each.run for each in bound if not each.value]
+    wanted = sum(max(run.rows, 0) for run in runs)
+    if rows < wanted:
+        raise Unavailable(
+            f"rows of topic {', '.join(sorted({run.topic for run in runs}))} are gone",
+            sqlstate="58P01",
+            detail=f"{wanted} were read and bound, of which {rows} are there",
+            hint="is the topic compacted? a source that is copied (one with INCLUDE OFFSET is) keeps what it has read",
+        )
 
 
 def carried_chunks(bound: Iterable[BoundRun], columns: Columns) -> Iterator[tuple[pa.Table, pa.Array]]:

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from collection.binding import BoundRun, Run
 from collection.columns import DIFF, sql_type
-from collection.reader import RunReader
+from collection.reader import JSON, RunReader
 from controllers.changes import TS, consolidate, only_insertions, stamp
 from controllers.compute.handing import written
 from controllers.compute.sending import SentColumn, put
@@ -131,6 +131,8 @@ def fetched(fetch: Fetch, bound: Sequence[BoundRun], task: int) -> Fetched:
     types = [carried(sql_type(column.type)) for column in fetch.columns]
     files: list[FetchedFile] = []
     pieces: list[pa.Table] = []
+    # How many rows a piece of a run has is a guess; whoever has all pieces counts.
+    bound = [each._replace(run=each.run._replace(rows=-1)) for each in bound] if fetch.format == JSON else bound
     with closing(RunReader(fetch.bootstrap)) as reader:
         for table, stamps in reader.bound_chunks(bound, fetch.columns, fetch.format):
             pieces.append(stamp(table, stamps, types))

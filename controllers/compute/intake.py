@@ -23,6 +23,7 @@ from pyspark.errors import PySparkException
 
 from collection.binding import BoundRun
 from collection.columns import Columns
+from collection.reader import JSON, check_all_there
 from controllers.compute.chunks import Adopted
 from controllers.compute.fetching import Fetch, packed, ranges, rows_of
 from controllers.compute.handing import Handing
@@ -73,6 +74,8 @@ class Intake:
                 Adopted(handing.directory / (prefix + file.name), file)
                 for file in itertools.chain.from_iterable(each.files for each in said)
             ]
+            if format_ == JSON:
+                check_all_there(bound, sum(each.of.net for each in found))
             kept = {each.path.name for each in found}
         except PySparkException as error:
             if (lacking := lacks(error)) is None:

@@ -9,7 +9,7 @@ import pytest
 from catalog_log.objects import Column
 from collection.binding import INLINE, BoundRun, Run, pin
 from collection.columns import table_from_rows
-from collection.reader import RunReader
+from collection.reader import JSON, RunReader
 from collection.rows import encode
 from journal.errors import InvalidUsage, Rejected, TidemarkError, Unavailable
 
@@ -34,6 +34,25 @@ def test_the_topic_that_was_bound_is_read(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("collection.reader.ids_of", lambda _: SimpleNamespace(ask=lambda _: lambda: {"t": "old"}))
     RunReader._ask_ids(SimpleNamespace(_bootstrap=""), RUNS)()
     assert RunReader._ask_ids(SimpleNamespace(_bootstrap=""), [BoundRun(1, Run("t", 0, 0, 5, ""))]) is None
+
+
+def test_fewer_rows_than_were_bound_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A topic that is compacted loses records between others, and no offset is missing."""
+    monkeypatch.setattr("collection.reader._make_consumer", lambda _: SimpleNamespace(unassign=lambda: None))
+    monkeypatch.setattr(RunReader, "_meet", lambda *_: None)
+    there = [b'{"id": 1}', b"none", b'{"id": 2}']
+
+    def read(*rows: int) -> list[int]:
+        bound = [BoundRun(n, Run("t", 0, n, n + 1, "", count)) for n, count in enumerate(rows)]
+        monkeypatch.setattr(RunReader, "_records", lambda *_: iter([(there, bound)]))
+        return RunReader("").read_bound(bound, [Column("id", "int8")], JSON).column("id").to_pylist()
+
+    assert read(1, 0, 1) == read(1, -1, 1) == read(1, 0, -1) == [1, 2], "what is older than counts says none"
+    there[2] = b"none"
+    with pytest.raises(Unavailable, match="rows of topic t are gone") as caught:
+        read(1, 0, 1)
+    assert (caught.value.sqlstate, caught.value.detail) == ("58P01", "2 were read and bound, of which 1 are there")
+    assert read(1, 0, -1) == [1]
 
 
 def test_rows_that_the_log_carries_are_read_without_a_broker_and_never_looked_for_in_a_topic(monkeypatch) -> None:
