@@ -20,6 +20,10 @@ LINE_BYTES_MAX = 16 << 20
 hexadecimal."""
 
 
+Found = tuple[tuple[int, int] | None, int]
+"""Where a line is, and where the next begins."""
+
+
 class Eol(StrEnum):
     """What ends a line."""
 
@@ -30,7 +34,8 @@ class Eol(StrEnum):
 
 
 class Lines:
-    """Splits what comes into lines; ``number`` is that of the line last given, counted from 1 as Postgres counts."""
+    """Splits what comes into lines; ``number`` is that of the line last given, counted from 1 as Postgres counts: of
+    one with ends of lines in quotes, that of its last."""
 
     def __init__(self, options: CopyOptions) -> None:
         self._csv = options.format == CSV
@@ -41,6 +46,8 @@ class Lines:
         self.eol = Eol.UNKNOWN
         self.number = 0
         self.ended = False
+        self._within = 0
+        """Ends of lines in the line that is looked at."""
 
     def split(self, data: bytes, last: bool) -> Iterator[tuple[int, bytes, int]]:
         """The lines of ``data``: each with its number, and where the next one begins.  What is not whole yet is left,
@@ -53,45 +60,42 @@ class Lines:
                     told = f"at most {LINE_BYTES_MAX} bytes are read as one line"
                     raise Rejected("a row is too large", sqlstate="54000", detail=told)
                 return
-            stop, at, more = found
-            self.number += 1
-            number = self.number
-            self.number += more
+            stop, at = found
+            self.number += 1 + self._within
             if self.ended and stop is None:
                 return
-            yield number, data[stop[0] : stop[1]], at
+            yield self.number, data[stop[0] : stop[1]], at
 
-    # Each gives where the line is, where the next begins, and how many line ends are in it; ``None``: not whole yet.
+    # Each gives where the line is, and where the next begins; ``None``: not whole yet.
 
-    def _text_line(self, data: bytes, start: int, last: bool) -> tuple[tuple[int, int] | None, int, int] | None:
+    def _text_line(self, data: bytes, start: int, last: bool) -> Found | None:
         at, end = start, len(data)
         while True:
             match = self._sign.search(data, at)
             if match is None:
-                return ((start, end), end, 0) if last else None
+                return ((start, end), end) if last else None
             at, sign = match.start(), match[0]
             if sign == b"\n":
                 self._newline()
-                return (start, at), at + 1, 0
+                return (start, at), at + 1
             if sign == b"\r":
                 ended = self._carriage_return(data, at, last)
-                return None if ended is None else ((start, at), ended, 0)
-            if at + 2 >= end:
-                if not last:
-                    return None
-                return (start, end), end, 0  # too near to the end to be more than data
+                return None if ended is None else ((start, at), ended)
+            if at + 1 == end:
+                return ((start, end), end) if last else None  # alone at the end it is data
             if data[at + 1 : at + 2] == b".":
                 return self._marker(data, start, at, last)
             at += 2
 
-    def _csv_line(self, data: bytes, start: int, last: bool) -> tuple[tuple[int, int] | None, int, int] | None:
-        at, end, quoted, escaped, ends = start, len(data), False, False, 0
+    def _csv_line(self, data: bytes, start: int, last: bool) -> Found | None:
+        at, end, quoted, escaped = start, len(data), False, False
+        self._within = 0
         inner = b"\n" if self.eol is Eol.NL else b"\r"
         before = -1
         while True:
             match = self._sign.search(data, at)
             if match is None:
-                return ((start, end), end, ends) if last else None
+                return ((start, end), end) if last else None
             at, sign = match.start(), match[0]
             if at != before + 1:
                 escaped = False
@@ -103,18 +107,18 @@ class Lines:
             if sign != self._escape:
                 escaped = False
             if quoted and sign == inner:
-                ends += 1
+                self._within += 1
             if not quoted and sign == b"\n":
                 self._newline()
-                return (start, at), at + 1, ends
+                return (start, at), at + 1
             if not quoted and sign == b"\r":
                 ended = self._carriage_return(data, at, last)
-                return None if ended is None else ((start, at), ended, ends)
+                return None if ended is None else ((start, at), ended)
             if sign == b"\\" and at == start:
                 if at + 2 >= end:
                     if not last:
                         return None
-                    return (start, end), end, ends
+                    return (start, end), end
                 if data[at + 1 : at + 2] == b".":
                     found = self._marker(data, start, at, last)
                     if found is None or self.ended:
@@ -145,14 +149,12 @@ class Lines:
         return at + 1
 
     def _stray(self, what: str, escape: str) -> InvalidUsage:
-        self.number += 1  # that of the line that it is in
+        self.number += 1 + self._within  # that of the line that it is in
         if self._csv:
             return bad_format(f"unquoted {what} found in data", f"Use quoted CSV field to represent {what}.")
         return bad_format(f"literal {what} found in data", f'Use "{escape}" to represent {what}.')
 
-    def _marker(
-        self, data: bytes, start: int, at: int, last: bool
-    ) -> tuple[tuple[int, int] | None, int, int] | None:
+    def _marker(self, data: bytes, start: int, at: int, last: bool) -> Found | None:
         r"""``\.``, which stands at ``at``: the end, with what stands before it in its line.  In CSV it may be data."""
         if at + 4 > len(data) and not last:
             return None
@@ -171,13 +173,13 @@ class Lines:
             self.number += 1
             raise bad_format("end-of-copy marker does not match previous newline style")
         self.ended = True
-        return ((start, at) if at > start else None), len(data), 0
+        return ((start, at) if at > start else None), len(data)
 
-    def _no_marker(self, message: str) -> tuple[tuple[int, int] | None, int, int]:
+    def _no_marker(self, message: str) -> Found:
         if not self._csv:
             self.number += 1
             raise bad_format(message)
-        return None, 0, 0  # it is data: whoever asked looks on
+        return None, 0  # it is data: whoever asked looks on
 
 
 class Fields:
