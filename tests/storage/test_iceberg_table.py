@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from pyiceberg.expressions import EqualTo, Reference
+from pyiceberg.types import StringType
 
 from catalog_log.objects import Sink
 from collection.columns import DIFF
@@ -291,6 +292,33 @@ def test_what_others_do_to_the_table(catalog: Catalog) -> None:
     history.put(4500, (3, "c", -1))
     with pytest.raises(Unavailable, match="somebody else changed table lake.t at the same time"):
         sinking.advance(5000)
+
+
+def test_a_column_that_others_made_anew_is_another_column(catalog: Catalog) -> None:
+    """Rows that were written before have no value of it, and no snapshot says so."""
+    history = History()
+    history.put(1, (1, "a", 1), (2, "b", 1))
+    sinking = writer(catalog, history)
+    advance(sinking, 2000)
+    with catalog.client().load_table(("lake", "t")).update_schema() as changing:
+        changing.update_column("id", doc="what it is called by")
+    history.put(2500, (3, "c", 1))
+    advance(sinking, 3000)
+    assert check(catalog, history) == [2000, 3000], "what a column is told to be for is theirs"
+    its = catalog.client().load_table(("lake", "t"))
+    with its.update_schema(allow_incompatible_changes=True) as changing:
+        changing.delete_column("Odd name")
+    with its.update_schema() as changing:
+        changing.add_column("Odd name", StringType())
+    history.put(3500, (4, "d", 1))
+    with pytest.raises(Unavailable, match="somebody else changed table lake.t at the same time"):
+        sinking.advance(4000)
+    for each in (sinking, writer(catalog, history)):
+        with pytest.raises(SinkRefused, match="table lake.t has a column that somebody made anew: Odd name"):
+            each.claim()
+    del catalog.tables["lake", "t"]
+    advance(writer(catalog, history), 5000)
+    assert check(catalog, history) == [5000]
 
 
 def test_a_table_that_was_dropped_is_made_anew_with_what_there_is_by_then(catalog: Catalog) -> None:

@@ -27,7 +27,13 @@ from pyiceberg.manifest import ManifestContent
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation, Snapshot, ancestors_of
-from pyiceberg.table.update import AssertRefSnapshotId, AssertTableUUID, RemoveSnapshotsUpdate, SetPropertiesUpdate
+from pyiceberg.table.update import (
+    AssertCurrentSchemaId,
+    AssertRefSnapshotId,
+    AssertTableUUID,
+    RemoveSnapshotsUpdate,
+    SetPropertiesUpdate,
+)
 from pyiceberg.typedef import EMPTY_DICT, Properties
 from pyiceberg.types import (
     BinaryType,
@@ -60,11 +66,12 @@ from journal.errors import TidemarkError, Unavailable
 
 log = logging.getLogger(__name__)
 
-TS, SINK, THROUGH, NEWEST, INTERVAL = (
-    "tidemark.ts", "tidemark.sink", "tidemark.through", "tidemark.newest", "tidemark.interval-ms",
+TS, SINK, THROUGH, NEWEST, INTERVAL, FIELDS = (
+    "tidemark.ts", "tidemark.sink", "tidemark.through", "tidemark.newest", "tidemark.interval-ms", "tidemark.fields",
 )  # fmt: skip
 """Of a snapshot: the timestamp that it is of, and who made it.  Of the table: who makes its snapshots, through when it
-is complete, the id of the newest of them then, and of what all of these timestamps are multiples."""
+is complete, the id of the newest of them then, of what all of these timestamps are multiples, and the ids of its
+columns: one that is dropped and made anew has another id, and none of the values that are in files."""
 
 ANSWER_S = 30.0
 """For one request: a catalog commits within a second, and one over a database that is locked answers then."""
@@ -213,6 +220,12 @@ class IcebergTable:
         wanted = list(zip(self._columns.names, self._columns.iceberg, strict=True))
         if [(field.name, str(field.field_type)) for field in table.schema().fields] != wanted:
             raise SinkRefused(f"table {told} has other columns than this sink writes")
+        known = table.metadata.properties.get(FIELDS)
+        if known is not None and table.metadata.snapshot_by_name(MAIN) is not None:
+            anew = [field.name for field, its in zip(table.schema().fields, known.split(","), strict=False)
+                    if str(field.field_id) != its]  # fmt: skip
+            if anew:
+                raise SinkRefused(f"table {told} has a column that somebody made anew: {anew[0]}")
         if any(each in table.metadata.properties for each in _CODE):
             raise SinkRefused(f"table {told} has a property that names code to run: {', '.join(_CODE)}")
         if not table.spec().is_unpartitioned():
@@ -306,12 +319,16 @@ class IcebergTable:
 
     def _told_through(self, through: int, snapshot_id: int) -> SetPropertiesUpdate:
         return SetPropertiesUpdate(
-            updates=self._its_properties() | {THROUGH: str(through), NEWEST: str(snapshot_id)}
+            updates=self._its_properties() | {
+                THROUGH: str(through), NEWEST: str(snapshot_id),
+                FIELDS: ",".join(str(field.field_id) for field in self._table.schema().fields),
+            }  # fmt: skip
         )
 
     def _ask(self, requirements: tuple, updates: tuple) -> None:
         table = self._table
-        requirements = (AssertTableUUID(uuid=table.metadata.table_uuid), *requirements)
+        its = AssertCurrentSchemaId(current_schema_id=table.metadata.current_schema_id)
+        requirements = (AssertTableUUID(uuid=table.metadata.table_uuid), its, *requirements)
         answer = self._catalog.commit_table(table, requirements, updates)
         table.metadata, table.metadata_location = answer.metadata, answer.metadata_location
 
