@@ -14,6 +14,9 @@ _NEGATIVE = 0x4000
 _SPECIAL = {0xC000: "NaN", 0xD000: "Infinity", 0xF000: "-Infinity"}
 _SPECIAL_CODES = {Decimal(text).as_tuple(): code for code, text in _SPECIAL.items()}
 
+SCALE_MAX = 0x3FFF
+"""Digits behind the point, as ``numeric_recv`` takes them."""
+
 GROUPS_MAX = 300
 """1,200 digits; far beyond what a parameter is worth computing with."""
 
@@ -49,7 +52,7 @@ def receive_numeric(raw: bytes) -> Decimal:
         raise BadText(f'value "{len(raw)} bytes" is out of range for type numeric', "22003")
     if sign in _SPECIAL:
         return Decimal(_SPECIAL[sign])
-    if sign not in (0, _NEGATIVE):
+    if sign not in (0, _NEGATIVE) or scale > SCALE_MAX:
         raise ValueError
     digits = "".join([f"{group:04d}" for group in groups])
     before = 4 * (weight + 1)
