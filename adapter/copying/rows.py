@@ -65,7 +65,7 @@ class TextRows:
         data, self._left = self._left + data if self._left else data, b""
         lines = self._lines
         if lines.ended or not data:
-            return self._nothing()
+            return self._nothing(self._nameless() if last else None)
         # The first line, which shows what ends one, and a line of names.
         if not self._headed or lines.eol is Eol.UNKNOWN:
             return self._exactly(data, last)
@@ -134,6 +134,8 @@ class TextRows:
                     break
         except TidemarkError as error:
             failed = error if error.context else placed(error, self._places.line(self._lines.number))
+        if failed is None and self._lines.ended and last:
+            failed = self._nameless()
         made = Chunk(
             [cells.made(column) for cells, column in zip(self._columns, values, strict=True)], len(places),
             lambda row: self._places.line(*places[row]), failed,
@@ -180,6 +182,17 @@ class TextRows:
             except InvalidUsage as error:
                 raise placed(error, self._places.value(number, cells.name, field)) from None
         return row
+
+    def _nameless(self) -> TidemarkError | None:
+        """What is wrong with data that has no line at all: where names are wanted, it has one of none."""
+        if self._headed or self._options.header != MATCH:
+            return None
+        self._headed = True
+        try:
+            self._check_names("", 1, b"")
+        except InvalidUsage as error:
+            return error
+        return None
 
     def _check_names(self, text: str, number: int, line: bytes) -> None:
         try:
