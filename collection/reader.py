@@ -192,7 +192,7 @@ def check_all_there(bound: Iterable[BoundRun], rows: int) -> None:
     runs = [each.run for each in bound if not each.value]
     wanted = sum(max(run.rows, 0) for run in runs)
     if rows < wanted:
-        raise Unavailable(
+        raise Rejected(  # they do not come back, so that nobody need ask again
             f"rows of topic {', '.join(sorted({run.topic for run in runs}))} are gone",
             sqlstate="58P01",
             detail=f"{wanted} were read and bound, of which {rows} are there",

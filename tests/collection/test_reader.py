@@ -49,7 +49,7 @@ def test_fewer_rows_than_were_bound_are_none(monkeypatch: pytest.MonkeyPatch) ->
 
     assert read(1, 0, 1) == read(1, -1, 1) == read(1, 0, -1) == [1, 2], "what is older than counts says none"
     there[2] = b"none"
-    with pytest.raises(Unavailable, match="rows of topic t are gone") as caught:
+    with pytest.raises(Rejected, match="rows of topic t are gone") as caught:
         read(1, 0, 1)
     assert (caught.value.sqlstate, caught.value.detail) == ("58P01", "2 were read and bound, of which 1 are there")
     assert read(1, 0, -1) == [1]
