@@ -53,7 +53,7 @@ def _interval_ms(options: Mapping[str, str | int]) -> int:
 
 
 def check_columns_of_iceberg(found: Relation) -> None:
-    """0A000 for a type that Iceberg has not."""
+    """0A000 for a type that Iceberg has not, 42701 for columns that a table would take for one, or its files."""
     if not found.columns:
         raise unsupported("a sink INTO ICEBERG from a relation without columns")
     for column in found.columns:
@@ -62,3 +62,19 @@ def check_columns_of_iceberg(found: Relation) -> None:
                 f'a sink INTO ICEBERG with column "{column.name}" of type {column.type}',
                 hint="let a materialized view cast it to text",
             )
+    taken: dict[str, str] = {}
+    for column in found.columns:
+        inside = [f"{column.name}.element"] if parse_type(column.type).is_array else []
+        for each in {column.name, name_in_files(column.name), *inside}:
+            other = taken.setdefault(each, column.name)
+            if other != column.name:
+                raise InvalidUsage(
+                    f'columns "{other}" and "{column.name}" have one name in Iceberg, "{each}"', sqlstate="42701",
+                    hint="let a materialized view call one of them otherwise",
+                )  # fmt: skip
+
+
+def name_in_files(name: str) -> str:
+    """What a column is called in data files, whose names are Avro's."""
+    return "".join([sign if sign == "_" or (sign.isalnum() if at else sign.isalpha()) else
+                    f"_{sign}" if sign.isdigit() else f"_x{ord(sign):X}" for at, sign in enumerate(name)])  # fmt: skip

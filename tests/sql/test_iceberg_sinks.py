@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from pyiceberg.schema import make_compatible_name
 
 from adapter.execute.show import ROWS
 from adapter.system.rows import System
@@ -11,7 +12,7 @@ from catalog_log.objects import Connection, Secret, Sink
 from catalog_log.records import ICEBERG_FROM
 from journal.errors import InvalidUsage
 from sql.statements.ddl import plan_ddl
-from sql.statements.ddl_iceberg import NAME_CHARS_MAX
+from sql.statements.ddl_iceberg import NAME_CHARS_MAX, name_in_files
 from sql.syntax.parse import parse
 from tests.sql.doubles import ddl, empty_image, names
 
@@ -73,6 +74,21 @@ def test_what_is_said_is_kept_and_shown_so_that_it_makes_the_same(text, kept) ->
     assert row["commit_interval_ms"] == found.interval_ms
     [listed] = shown(image, "show sinks")
     assert found.target in listed
+
+
+@pytest.mark.parametrize(
+    "columns", ["x int[], \"x.element\" int", "\"2020\" int, _2020 int", "\"a b\" int, a_x20b int"]
+)
+def test_columns_that_a_table_or_its_files_would_take_for_one_are_refused(columns: str) -> None:
+    image = ddl(world(), f"create table odd (id int, {columns})")
+    error = refused(image, INTO.replace("items", "odd"))
+    assert error.sqlstate == "42701" and error.hint is not None, error.message
+    ddl(image, f"create table even (id int, {columns.split(', ')[0]}, y int)", INTO.replace("items", "even"))
+
+
+def test_names_in_files_are_those_of_the_library() -> None:
+    for name in ("a", "_", "1", "1a", "a.b", "é", "a b", "$", "\"q\"", "a-1", "²", "🎉x", "A1_"):
+        assert name_in_files(name) == make_compatible_name(name)
 
 
 @pytest.mark.parametrize(
