@@ -45,8 +45,8 @@ _TO = {
 def plan_create_sink(s: st.CreateSink, image: ImageLike, names: Names) -> DdlPlan:
     """A new sink.  Raises 42P07, 3F000, 42501, 42622; 42P01, 42704 and 42809 for what it names; 42703 for a column of
     its key; 42602 for one that Avro has no name for, 22023 for what does not go together; 0A000 in catalogs of formats
-    before 9 (for Avro and into Iceberg before 11), and for a column of a type that Iceberg has not; 42701 for two columns
-    that have one name there."""
+    before 9 (for Avro and into Iceberg before 11), and for a column of a type that Iceberg has not; 42701 for two
+    columns that have one name there."""
     schema = target_schema(image, names, s.name)
     name = check_identifier(s.name.last)
     if image.genesis.format_version < records.SINKS_FROM:
