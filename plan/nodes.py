@@ -11,10 +11,16 @@ from functools import lru_cache
 class Node:
     """A value: two that say the same are equal, wherever they stand."""
 
-    def parts(self) -> Iterator[Node]:
+    def parts(self) -> list[Node]:
         """The nodes that it is made of, in their order."""
+        found: list[Node] = []
         for name in _names(type(self)):
-            yield from _nodes(getattr(self, name))
+            value = getattr(self, name)
+            if isinstance(value, Node):
+                found.append(value)
+            elif type(value) is tuple:
+                _add_nodes(found, value)
+        return found
 
     def with_parts(self, change: Callable[[Node], Node]) -> Node:
         """The same of ``change`` of each of its parts; itself where nothing changes."""
@@ -29,15 +35,20 @@ class Node:
 
 @lru_cache
 def _names(kind: type[Node]) -> tuple[str, ...]:
-    return tuple(each.name for each in fields(kind))
+    """Of the fields that may hold nodes."""
+    return tuple(each.name for each in fields(kind) if each.type not in _HOLD_NONE)
 
 
-def _nodes(value: object) -> Iterator[Node]:
-    if isinstance(value, Node):
-        yield value
-    elif isinstance(value, tuple):
-        for each in value:
-            yield from _nodes(each)
+_HOLD_NONE = frozenset({"str", "int", "bool", "str | None", "tuple[str, ...]", "Type", "tuple[Kind, ...]"})
+"""Types of fields that hold no nodes, as they are written: every plan is walked many times over."""
+
+
+def _add_nodes(found: list[Node], values: tuple[object, ...]) -> None:
+    for each in values:
+        if isinstance(each, Node):
+            found.append(each)
+        elif type(each) is tuple:
+            _add_nodes(found, each)
 
 
 def _changed(value: object, change: Callable[[Node], Node]) -> object:
@@ -88,4 +99,4 @@ def walk(node: Node) -> Iterator[Node]:
     while stack:
         found = stack.pop()
         yield found
-        stack.extend(reversed(list(found.parts())))
+        stack.extend(reversed(found.parts()))

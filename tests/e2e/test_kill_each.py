@@ -18,7 +18,8 @@ from judge.exam.exam import Exam, Outcome
 from judge.exam.versions import JOINS
 from tests.e2e.conftest import Steps
 
-pytestmark = [pytest.mark.integration, pytest.mark.spark]
+pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.long]
+"""Everyday's judged run (``tests/judge/test_judge_live.py``) hurts every process too."""
 
 ROWS, SPEED = 24_000, 400
 """A minute of rows: longer than killing and restarting everything takes."""

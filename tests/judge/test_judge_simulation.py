@@ -22,8 +22,8 @@ from judge.simulation.world import NO_FAULTS
 from judge.verdict import VALID
 from oracle.records import decode_record
 
-STEPS = int(os.environ.get("TIDEMARK_JUDGE_STEPS", "160000"))
-"""Events of all worlds together: 10 s of two quiet cores in everyday's tests, ten million by option."""
+STEPS = int(os.environ.get("TIDEMARK_JUDGE_STEPS", "100000"))
+"""Events of all worlds together: 7 s of two quiet cores in everyday's tests, ten million by option."""
 
 WORLD_STEPS = 20_000
 FIRST_SEED = int(os.environ.get("TIDEMARK_JUDGE_SEED", "1000"))
@@ -57,7 +57,7 @@ def test_every_step_of_whole_environments_is_valid() -> None:
     few = [checker for checker, count in worlds.items() if said[checker, VALID] < 0.8 * count]
     assert not few, said
     every = {"kill", "pause", "election", "isolate", "cut", "clock", "network", "replace", "day"}
-    assert STEPS < 160_000 or every <= kinds
+    assert STEPS < 100_000 or every <= kinds
 
 
 def test_on_a_healthy_world_everybody_is_answered() -> None:

@@ -19,8 +19,9 @@ SMALL = 5_000
 SEEN_IN = {
     "acks_one": (2, SMALL), "blind_resend": (1, SMALL), "double_view_commit": (1, SMALL), "early_catalog": (1, SMALL),
     "history_for_ever": (2, SMALL), "list_offsets_read": (6, 9_000), "lost_commands": (5, SMALL),
-    "moved_early": (5, SMALL), "reads_unchecked": (1, SMALL), "restarted_into": (1, SMALL), "retention": (5, SMALL),
-    "skipped_apply_write": (1, SMALL), "topic_by_name": (1, SMALL), "unanswered_again": (4, SMALL),
+    "moved_early": (5, SMALL), "phantoms_unnamed": (1, SMALL), "range_skipped": (1, SMALL),
+    "reads_unchecked": (1, SMALL), "restarted_into": (1, SMALL), "retention": (5, SMALL),
+    "skipped_apply_write": (1, SMALL), "topic_by_name": (1, SMALL), "unanswered_again": (24, SMALL),
     "unknown_version_skipped": (1, SMALL), "wall_clock_oracle": (1, SMALL), "window_as_free": (3, SMALL),
 }  # fmt: skip
 """Seed and events of a small world that shows a bug.  Any change of the product may make another world of a seed; where

@@ -177,9 +177,9 @@ def test_a_few_values_of_a_written_array_are_a_list_and_of_more_the_array_stays_
 
 def test_what_views_share_is_not_written_out_for_ever():
     image = ddl(IMAGE, "create view s0 as select id as c from t")
-    for n in range(1, 40):
+    for n in range(1, 28):  # written out it would read the first one 100 million times
         image = ddl(image, f"create view s{n} as select c + c as c from s{n - 1} where c <> 0")
-    plan = plan_select(parse("select c from s39").ast, image, names())
+    plan = plan_select(parse("select c from s27").ast, image, names())
     assert plan.lookup is None
 
 
