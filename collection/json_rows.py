@@ -86,9 +86,7 @@ def decode_members(values: Sequence[bytes | None], columns: Columns, member: str
         found = _fast(chunk, plan, schema, member)
         if found is not None:
             table, nulls = found
-            for index in nulls:  # or there is no such member
-                verdict = decode_json(chunk[index], plan, member)
-                assert verdict == () or isinstance(verdict, BadRow), verdict
+            for index, verdict in nulls.items():
                 if isinstance(verdict, BadRow):
                     bad.append(BadRow(verdict.reason, start + index))
                 else:
@@ -134,7 +132,8 @@ _DECODER = json.JSONDecoder(parse_float=Number, parse_int=Number, parse_constant
 def decode_json(value: bytes | None, plan: tuple[Field, ...], member: str = "") -> tuple[object, ...] | BadRow:
     """The row in ``value``, one Python value per column, or why there is none.  Never raises for any bytes.
 
-    ``member``: the row is what the object has under that name, and empty where that is null.
+    ``member``: the row is what the object has under that name, and empty where that is null.  An object that has no
+    such member may be :func:`unwrapped`.
     """
     if value is None:
         return BadRow("the record has no value")
@@ -151,6 +150,12 @@ def decode_json(value: bytes | None, plan: tuple[Field, ...], member: str = "") 
     if type(parsed) is not dict:
         return BadRow("not a JSON object")
     if member:
+        if parsed.get(member) is None and (payload := unwrapped(parsed)) is not parsed:
+            if payload is None:
+                return ()
+            if type(payload) is not dict:
+                return BadRow(f'its member "{PAYLOAD}" is not a JSON object')
+            parsed = payload
         if member not in parsed:
             return BadRow(f'it has no member "{member}"')
         parsed = parsed[member]
@@ -173,6 +178,28 @@ def decode_json(value: bytes | None, plan: tuple[Field, ...], member: str = "") 
     return tuple(row)
 
 
+PAYLOAD = "payload"
+
+
+def unwrapped(parsed: object) -> object:
+    """What is in a message that says its own schema, as Kafka Connect's converter writes them unless it is told not to
+    (``{"schema": {"type": "struct", …}, "payload": …}``, ``schemas.enable``); of any other one itself."""
+    if type(parsed) is not dict or PAYLOAD not in parsed:
+        return parsed
+    schema = parsed.get("schema")
+    return parsed[PAYLOAD] if type(schema) is dict and isinstance(schema.get("type"), str) else parsed
+
+
+def _is_wrapped(value: bytes | None) -> bool:
+    if not value or b'"payload"' not in value:
+        return False
+    try:
+        parsed = _DECODER.decode(value.decode())
+    except ValueError:
+        return False
+    return unwrapped(parsed) is not parsed
+
+
 def _chunks(values: Sequence[bytes | None]):
     start = 0
     while start < len(values):
@@ -187,9 +214,9 @@ def _chunks(values: Sequence[bytes | None]):
 
 def _fast(
     values: Sequence[bytes | None], plan: tuple[Field, ...], schema: pa.Schema, member: str
-) -> tuple[pa.Table, list[int]] | None:
-    """The rows of the chunk where every value is one beyond doubt, or has none as ``member``: with the places of these.
-    Otherwise ``None``."""
+) -> tuple[pa.Table, dict[int, tuple[()] | BadRow]] | None:
+    """The rows of the chunk where every value is one beyond doubt, or has none as ``member``: with the verdict on each
+    of these, by its place.  Otherwise ``None``."""
     numbered = []
     for index, value in enumerate(values):
         if not value or value[0] != 0x7B or value.count(b"{") + value.count(b"[") > DEPTH_MAX:
@@ -201,8 +228,12 @@ def _fast(
     if any(field.sql.is_array or field.sql.name == "jsonb" for field in plan):
         return None
     fields = [pa.field(field.name, _wire_type(field.sql)) for field in plan]
+    wrapped = bool(member) and _is_wrapped(values[0])
     if member:
         fields = [pa.field(member, pa.struct(fields))]
+    if wrapped:
+        said = pa.field("schema", pa.struct([pa.field("type", pa.string())]))
+        fields = [pa.field(PAYLOAD, pa.struct(fields)), said, *fields]
     try:
         parsed = pj.read_json(
             io.BytesIO(joined),
@@ -216,14 +247,22 @@ def _fast(
         if parsed.num_rows != len(values) or not parsed.column(0).combine_chunks().equals(_positions(len(values))):
             return None
         columns, nulls = parsed.columns[1:], []
+        if wrapped:
+            payload, said, bare = columns
+            if bare.null_count < len(values) or pc.struct_field(said, "type").null_count:
+                return None
+            columns = [pc.struct_field(payload, member)]
         if member:
-            columns, nulls = _taken_apart(parsed.column(1))
+            columns, nulls = _taken_apart(columns[0])
         arrays = [_finish(columns[i], field) for i, field in enumerate(plan)]
     except (pa.ArrowException, UnicodeDecodeError):
         return None
     if any(array is None for array in arrays):
         return None
-    return pa.Table.from_arrays(arrays, schema=schema), nulls
+    verdicts = {place: decode_json(values[place], plan, member) for place in nulls}  # or there is no such member
+    if any(verdict and type(verdict) is not BadRow for verdict in verdicts.values()):
+        return None  # one that is wrapped, among others that are not
+    return pa.Table.from_arrays(arrays, schema=schema), verdicts
 
 
 def _taken_apart(members: pa.ChunkedArray) -> tuple[list[pa.ChunkedArray], list[int]]:

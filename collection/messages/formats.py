@@ -16,7 +16,7 @@ from google.protobuf.descriptor import Descriptor
 from catalog_log.objects import Column
 from catalog_log.objects.reading import AVRO, BYTES, CSV, JSON, PROTOBUF, TEXT, Format
 from collection.columns import Columns, arrow_schema, sql_type
-from collection.json_rows import BadRow, Members, decode_json, decode_members, planned
+from collection.json_rows import BadRow, Members, decode_json, decode_members, planned, unwrapped
 from collection.messages import avro_types, protobuf_types
 from collection.messages.avro_columns import column_from, column_of
 from collection.messages.avro_lockstep import lockstep
@@ -27,7 +27,7 @@ from schemas.avro_messages import BadMessage, BadSchema, Schema, read_schema, re
 from values.bad_text import BadText
 from values.from_json import text_converter
 from values.json_values import BadValue, string
-from values.text.jsonb import digits_meant, plain_jsonb, read_jsonb
+from values.text.jsonb import digits_meant, of_json, parse_jsonb, plain_jsonb
 
 Cells = tuple[object, ...]
 Decode = Callable[[bytes], "Cells | BadRow"]
@@ -90,15 +90,17 @@ def header_of(format: Format) -> Callable[[bytes], bool] | None:
     return is_header
 
 
-def json_key(columns: Columns) -> Decoder:
-    """What reads a key that is JSON of any kind, as one ``jsonb``."""
+def json_key(may_say_schema: bool = False) -> Decoder:
+    """What reads a key that is JSON of any kind, as one ``jsonb``.  Of one that says its own schema, where it may
+    (:func:`unwrapped`), that is what is in it: a schema that becomes another makes no other key."""
 
     def decode(data: bytes) -> Cells | BadRow:
         plain = plain_jsonb(data)
         if plain is not None:
             return (plain,)
         try:
-            return (read_jsonb(data.decode()),)
+            found = parse_jsonb(data.decode())
+            return (of_json(unwrapped(found) if may_say_schema else found),)
         except UnicodeDecodeError:
             return BadRow("not UTF-8")
         except BadText as error:

@@ -186,6 +186,27 @@ def test_of_debezium_after_is_what_counts() -> None:
     ]  # fmt: skip
 
 
+def test_of_kafka_connects_messages_that_say_their_schema_the_payload_counts() -> None:
+    """As its JsonConverter writes them unless ``schemas.enable`` is off; what it takes away has no value at all."""
+    of = source({"key": "jsonb", "n": "int8"}, Format("json"), Format("json"), "kv", "debezium")
+
+    def said(payload: str, **schema: object) -> bytes:
+        return f'{{"schema":{json.dumps({"type": "struct", **schema})},"payload":{payload}}}'.encode()
+
+    found = judged(
+        of, message(said('{"before":null,"after":{"n":1},"op":"c"}'), said('{"id":1}', name="k.v1")),
+        message(said('{"before":{"n":1},"after":null,"op":"d"}'), said('{"id":1}', name="k.v2")),
+        message(None, b'{"id": 1}'), message(b'{"after":{"n":2}}', b'{"schema":"public","payload":7}'),
+        message(said("[]"), said("1")),
+    )  # fmt: skip
+    key = ('{"id": 1}',)
+    assert found.keyed == [
+        Keyed(key, (*key, 1)), Keyed(key, None), Keyed(key, None),
+        Keyed(('{"schema": "public", "payload": 7}',), ('{"schema": "public", "payload": 7}', 2)),
+    ]  # fmt: skip
+    assert [each.reason for each in found.bad] == ['its member "payload" is not a JSON object']
+
+
 ALL = {
     "type": "record", "name": "all_types", "fields": [
         {"name": name, "type": kind} for name, kind in {

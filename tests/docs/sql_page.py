@@ -329,8 +329,10 @@ types at most 250 may stand in each other. It needs catalog format 12.
 `ENVELOPE UPSERT`: a message is what its key is from then on, one without a value takes it away. `DEBEZIUM` (JSON or
 Avro) likewise, by `after`; `before` is not looked at. Both need a format of keys (a registry's Avro has one by
 itself), and the key is columns before those of the value; fields of a key in Avro or Protobuf that the value has too
-are one column. What is shown between two messages of one batch is nobody's to see. `INCLUDE TIMESTAMP` is
-timestamptz, `HEADERS` jsonb (`[{"key": …, "value": …}]`, a value that is no text is `{"hex": …}`).
+are one column. Messages that say their own schema, as Kafka Connect's JsonConverter writes them unless
+`schemas.enable` is off (`{"schema": …, "payload": …}`), are what is in them under `DEBEZIUM`, keys as well.
+What is shown between two messages of one batch is nobody's to see. `INCLUDE TIMESTAMP` is timestamptz, `HEADERS` jsonb
+(`[{"key": …, "value": …}]`, a value that is no text is `{"hex": …}`).
 
 A message that is no row is in `s_errors`, also one whose schema does not fit, whose id its registry does not know, or
 that has no key where one is needed, or whose row would be larger than 4 MiB, however short it is itself (`1e131071` in

@@ -66,14 +66,18 @@ def plain_jsonb(data: bytes) -> str | None:
 def read_jsonb(text: str) -> str:
     """The normal form of any JSON text.  Raises ``BadText`` 22P02, 22P05 (U+0000), 22003, 54001 (too deep) or
     54000 (too long where its numbers are written out)."""
+    return of_json(parse_jsonb(text))
+
+
+def parse_jsonb(text: str) -> object:
+    """What :func:`of_json` takes, of any JSON text.  Raises ``BadText`` as :func:`read_jsonb` does."""
     if too_deep(text):
         raise BadText(f"jsonb nested deeper than {DEPTH_MAX}", "54001")
     check_bytes(digits_meant(text))
     try:
-        found = _DECODER.decode(text)
+        return _DECODER.decode(text)
     except ValueError:
         raise bad_text("json", text) from None
-    return of_json(found)
 
 
 def of_json(value: object) -> str:
