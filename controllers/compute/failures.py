@@ -36,7 +36,8 @@ _RAISED = "USER_RAISED_EXCEPTION"
 _SIGN = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]\s*|\bValueError:\s*")
 """A condition as Spark names it, or what stands before what Python of ours raised."""
 
-_SQLSTATE = re.compile(r" SQLSTATE: ([0-9A-Z]{5})$", re.MULTILINE)
+_SQLSTATE = re.compile(r" SQLSTATE: ([0-9A-Z]{5})(?:; line \d+ pos \d+;?)?$", re.MULTILINE)
+"""Behind what a condition says, with the place where Spark's analyser knows one."""
 
 TOO_MUCH = "tidemark: the result is too large"
 """Raised by a task that finds that it has too many rows (``answer_bounds.py``)."""

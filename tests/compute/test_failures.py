@@ -109,6 +109,13 @@ def test_an_unknown_condition_is_in_the_log_with_its_own_words(caplog):
     assert told("[SOME_NEW_ONE] Whatever `x` is. SQLSTATE: 42000").detail == error.detail  # views compare their errors
 
 
+def test_what_the_analyser_does_not_take_is_not_supported_wherever_it_stands():
+    error = told("[UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY.CORRELATED_REFERENCE] Unsupported subquery expression: "
+                 'Expressions referencing the outer query: "(id % id)". SQLSTATE: 0A000; line 1 pos 117;\n'
+                 "Sort [id#5361 ASC NULLS LAST], true")  # fmt: skip
+    assert error.sqlstate == "0A000" and "Sort" not in error.message
+
+
 def test_a_subquery_that_spark_forgets_is_a_query_that_is_not_supported():
     """An internal error in its words, though the query is at fault."""
     error = told("[INTERNAL_ERROR] Cannot generate code for expression: outer(k#1457) SQLSTATE: XX000")
