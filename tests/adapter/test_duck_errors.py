@@ -70,6 +70,14 @@ def test_postgres_sentence_is_told(engine, query, sqlstate, message):
     assert (told.sqlstate, told.message) == (sqlstate, message) and foreign_words(told) is None
 
 
+def test_what_a_reader_of_arrows_makes_of_a_refusal_is_that_refusal(engine):
+    query = "select case when a = 2 then error('tm:55000:no: Conversion Error') end from t"
+    with pytest.raises(OSError) as thrown:
+        engine.sql(query).to_arrow_reader(1).read_all()
+    told = explain(duckdb.Error(str(thrown.value)))  # as the engine tells it
+    assert (told.sqlstate, told.message) == ("55000", "no: Conversion Error")
+
+
 @pytest.mark.parametrize("query", UNKNOWN)
 def test_what_is_not_in_the_table_is_told_without_its_words(engine, query):
     with pytest.raises(duckdb.Error) as thrown:

@@ -57,7 +57,7 @@ def test_what_a_registry_does_not_give_is_told_and_changes_nothing():
         registry.register("proto-value", "syntax = 'proto3';", schemaType="PROTOBUF")
         registry.register("refs-value", PERSON, references=[{"name": "other", "subject": "x", "version": 1}])
         registry.register("bad-value", '{"type":')
-        registry.register("Odd/name-value", KEY)
+        registry.register("Odd.Name-value", KEY)
         async with world.adapter() as a:
             await connected(a, registry)
             error = await refused(a.sql(SOURCE % ("s", "nope")))
@@ -69,7 +69,7 @@ def test_what_a_registry_does_not_give_is_told_and_changes_nothing():
             assert (error.sqlstate, error.message) == ("22023", "invalid Avro schema")
             error = await refused(a.sql((SOURCE % ("s", "bad")).replace("connection r", "connection none")))
             assert error.sqlstate == "42704"
-            await a.sql(SOURCE % ("s", "Odd/name"))
+            await a.sql(SOURCE % ("s", "Odd.Name"))
             registry.away = True
             error = await refused(a.sql(SOURCE % ("s2", "bad")))
             assert (error.sqlstate, error.message) == ("08001", 'nobody answers where "r" is to')

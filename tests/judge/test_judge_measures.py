@@ -310,9 +310,9 @@ def test_nothing_at_all():
 
 def test_a_full_run_is_measured_in_time_and_as_plain_values():
     run = history(seed=1, ops_len=100_000, seconds=900, faults_len=60)
-    began = time.monotonic()
+    began = time.process_time()
     found = measured(run.ops, run.faults)
-    assert time.monotonic() - began < 20  # it takes 2
+    assert time.process_time() - began < 20  # it takes 2
     assert len(found.buckets) <= 240
     assert len(json.dumps(found.to_json())) < 300_000
     assert sum(rate.ok for rate in found.rates) == sum(op.ok for op in run.ops)
