@@ -71,9 +71,10 @@ def test_postgres_sentence_is_told(engine, query, sqlstate, message):
 
 
 def test_what_a_reader_of_arrows_makes_of_a_refusal_is_that_refusal(engine):
-    query = "select case when a = 2 then error('tm:55000:no: Conversion Error') end from t"
+    rows = "range(1000000) s(a)"  # more than it looks at before it gives the first of them
+    query = f"select case when a = 500000 then error('tm:55000:no: Conversion Error') end from {rows}"
     with pytest.raises(OSError) as thrown:
-        engine.sql(query).to_arrow_reader(1).read_all()
+        engine.sql(query).to_arrow_reader(1000).read_all()
     told = explain(duckdb.Error(str(thrown.value)))  # as the engine tells it
     assert (told.sqlstate, told.message) == ("55000", "no: Conversion Error")
 
