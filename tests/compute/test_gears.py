@@ -165,7 +165,7 @@ def test_changes_go_through_operators_to_any_depth(bench, monkeypatch):
     bases = bases_of(bench)
     pairs = [(installed(bench, q, bases, recompute=False), installed(bench, q, bases, tree=False), q) for q in DEEP]
     assert [isinstance(here.strategy, Incremental) for here, _, _ in pairs] == [True] * 11 + [False]
-    alike_at_each_tick(bench, bases, pairs, seed=9, ticks=3)
+    alike_at_each_tick(bench, bases, pairs, seed=9, ticks=2)
     for here, _, query in pairs:
         assert here.gears.counts["spark"] == 0, (query, here.gears.reason)
         assert here.compared == (0 if isinstance(here.strategy, Incremental) else 1), query
@@ -187,7 +187,7 @@ def test_the_two_gears_give_equal_changes(bench, monkeypatch):
     monkeypatch.setattr(affected, "SHARE_MAX", 1.0)  # of so few rows most are touched at each tick
     bases = bases_of(bench)
     pairs = [(installed(bench, q, bases), installed(bench, q, bases, tree=False), q) for q in SHAPES]
-    alike_at_each_tick(bench, bases, pairs, seed=5, ticks=3)
+    alike_at_each_tick(bench, bases, pairs, seed=5, ticks=2)
     for here, there, query in pairs:
         assert (here.gears.last, here.gears.reason) == ("process", None), (query, here.gears.reason)
         assert here.gears.counts["spark"] == 0 and here.gears.counts["process"] >= 2, query

@@ -182,7 +182,7 @@ def small(draw: st.DrawFn) -> list[Op]:
     return _indexed(ops)
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(small())
 def test_what_some_order_explains_is_never_invalid(ops: list[Op]) -> None:
     if explained(ops):

@@ -205,7 +205,7 @@ def spoiled(rng: random.Random, history: list[Op]) -> list[Op]:
     return [replace(op, index=index) for index, op in enumerate(ops)]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.integers(0, 2**32), st.booleans(), st.sampled_from([1, 3, 8]))
 def test_the_checker_agrees_with_a_search(seed, spoil, names):
     rng = random.Random(seed)

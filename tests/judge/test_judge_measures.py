@@ -309,7 +309,7 @@ def test_nothing_at_all():
 
 
 def test_a_full_run_is_measured_in_time_and_as_plain_values():
-    run = history(seed=1, ops_len=100_000, seconds=900, faults_len=60)
+    run = history(seed=1, ops_len=40_000, seconds=900, faults_len=60)
     began = time.process_time()
     found = measured(run.ops, run.faults)
     assert time.process_time() - began < 20  # it takes 2
