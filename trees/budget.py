@@ -1,9 +1,9 @@
 """How deep and how large a statement may be, whoever walks its tree.
 
-Promises: :func:`bounded` functions raise 54001 where Python's stack would not do, never ``RecursionError``; a tree
-that went through :func:`surveyed` is at most ``DEPTH_MAX`` deep (a chain of one operator is one level, and has
-``OPERATORS_MAX`` at most) and ``NODES_MAX`` large, with long chains of AND and OR balanced, so that what is refused
-does not hang on how deep the stack was when somebody asked.
+Promises: :func:`bounded` functions raise 54001 where Python's stack would not do, never ``RecursionError``, and where
+they copy more than ``COPIED_MAX`` nodes; a tree that went through :func:`surveyed` is at most ``DEPTH_MAX`` deep (a
+chain of one operator is one level, and has ``OPERATORS_MAX`` at most) and ``NODES_MAX`` large, with long chains of AND
+and OR balanced, so that what is refused does not hang on how deep the stack was when somebody asked.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from sqlglot import exp
 from sqlglot.expressions.core import COLUMN_PARTS
 
 from journal.errors import InvalidUsage
+from trees import copying
+from trees.copying import CopiedTooMuch, allowance
 from trees.stamps import pair
 from trees.unwritten import Items, Kept
 
@@ -70,14 +72,22 @@ def bounded(call: Callable[P, T]) -> Callable[P, T]:
     def within(*args: P.args, **named: P.kwargs) -> T:
         if sys.getrecursionlimit() < FRAMES:
             sys.setrecursionlimit(FRAMES)
+        outermost = allowance.left is None
+        if outermost:
+            allowance.left = copying.COPIED_MAX
         try:
             return call(*args, **named)
         except InvalidUsage:
             raise
+        except CopiedTooMuch:
+            raise too_complex("it becomes too large where what it says twice is written out") from None
         except Exception as error:
             if _ran_out(error):
                 raise too_complex("it is nested too deeply") from None
             raise
+        finally:
+            if outermost:
+                allowance.left = None
 
     return within
 

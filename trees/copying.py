@@ -6,10 +6,14 @@ place: who has something else to say puts that there.
 
 Why: planning copies what it puts elsewhere, a node of a statement some five times, and the library copies what is said
 about each by a walk of its own.
+
+Whoever plans a statement has an :data:`allowance` of nodes (:func:`trees.budget.bounded` gives it): what is written out
+twice at each level, as ``nullif`` of numerics is, would take any time before anybody saw how large it has become.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from weakref import ref
 
@@ -20,16 +24,36 @@ from trees.acyclic import put_above
 
 _new = object.__new__
 
+COPIED_MAX = 3_000_000
+"""Nodes that are copied for one statement: 30 times as many as it may have, some 4 s of one core.  The largest of the
+tests that are planned take 100,000 (measured)."""
+
+
+class Allowance(threading.local):
+    """Of the statement that this thread plans, how many nodes may still be copied; ``None`` where it plans none."""
+
+    left: int | None = None
+
+
+allowance = Allowance()
+
+
+class CopiedTooMuch(Exception):
+    """The allowance is used up."""
+
 
 def copied(root: exp.Expression, instead: Mapping[int, exp.Expression] | None = None) -> exp.Expression:
     """A copy of ``root``, as :meth:`Expression.copy` gives it.  Takes no stack.
 
-    ``instead``: copies of these are in the places of the nodes below ``root`` whose ids are given.
+    ``instead``: copies of these are in the places of the nodes below ``root`` whose ids are given.  Raises
+    :class:`CopiedTooMuch`.
     """
     made = _alike(root, None)
     stack = [(root, made)]
+    count = 0
     while stack:
         node, copy = stack.pop()
+        count += 1
         above = ref(copy)
         args = copy.args = {}
         for key, value in node.args.items():
@@ -53,6 +77,10 @@ def copied(root: exp.Expression, instead: Mapping[int, exp.Expression] | None = 
                         items.append(each)
             else:
                 args[key] = value
+    if allowance.left is not None:
+        allowance.left -= count
+        if allowance.left < 0:
+            raise CopiedTooMuch
     return made
 
 

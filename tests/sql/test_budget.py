@@ -19,6 +19,7 @@ from sql.syntax.parse import parse
 from sql.typing.keys import compared
 from tests.differential.ours import Ours
 from tests.sql.doubles import ddl, empty_image, names
+from trees import copying
 from trees.budget import DEPTH_MAX, FRAMES, OPERATORS_MAX
 from values.types import SqlType
 
@@ -235,6 +236,19 @@ def test_a_chain_of_calls_takes_steps_by_its_length(kind, monkeypatch):
     planned(CALLED[kind](20))
     small, large = (steps(lambda n=n: planned(CALLED[kind](n))) for n in (20, 60))
     assert large < 4 * small, (small, large)
+
+
+def test_what_is_written_out_twice_at_each_level_is_refused_before_it_takes_long(monkeypatch):
+    monkeypatch.setattr(copying, "COPIED_MAX", 100_000)
+    text = "a::numeric"
+    for _ in range(40):
+        text = f"nullif({text}, 1.5)"
+    for _ in range(2):
+        with pytest.raises(InvalidUsage) as refused:
+            planned(f"select {text} from t")
+        assert refused.value.sqlstate == "54001" and "twice" in refused.value.detail
+        assert planned("select nullif(a::numeric, 1.5) from t")  # which has an allowance of its own
+    assert copying.allowance.left is None
 
 
 @pytest.mark.parametrize("kind", CALLED)
