@@ -22,7 +22,7 @@ from itertools import count
 
 from sqlglot import exp
 
-from lower.spelled_scalars import NotSpelled, Scope, Spelling, identifier, ordered, taken
+from lower.spelled_scalars import NotSpelled, Scope, Spelling, identifier, ordered
 from plan import relations as r
 from plan import scalars as s
 from plan.calls import is_definite
@@ -30,9 +30,8 @@ from plan.columns import moved, names_outside, outer_columns, own_columns
 from plan.nodes import Node, walk
 from plan.types import NOTHING, is_integer
 from trees.budget import bounded
-from trees.copying import copied
 from trees.functions import is_aggregate
-from trees.nodes import Ordinality
+from trees.nodes import Ordinality, loose
 
 __all__ = ["NotSpelled", "spelled"]
 
@@ -148,7 +147,7 @@ class _Speller:
             select.having = exp.true()  # or it would be a SELECT of rows
         made = exp.Select(
             expressions=[
-                exp.Alias(this=taken(each), alias=identifier(name)) for each, name in zip(outputs, called, strict=True)
+                exp.Alias(this=loose(each), alias=identifier(name)) for each, name in zip(outputs, called, strict=True)
             ]
         )
         if select.source is not None:
@@ -273,7 +272,7 @@ class _Speller:
         ):
             return self._picked(self.apart(select), places)
         seen = Counter(id(each) for each in columns)
-        select.columns = [each if seen[id(each)] == 1 else copied(each) for each in columns]
+        select.columns = [each if seen[id(each)] == 1 else each.copy() for each in columns]
         return select
 
     def _filter(self, node: r.Filter, outer: Scope | None) -> _Select:
@@ -337,10 +336,10 @@ class _Speller:
         if node.sets is not None:
             if {place for chosen in node.sets for place in chosen} != set(range(len(keys))):
                 raise NotSpelled("a key of no grouping set")
-            sets = [exp.Tuple(expressions=[taken(keys[place]) for place in chosen]) for chosen in node.sets]
+            sets = [exp.Tuple(expressions=[loose(keys[place]) for place in chosen]) for chosen in node.sets]
             found.group = exp.Group(grouping_sets=[exp.GroupingSets(expressions=sets)])
         elif keys:
-            found.group = exp.Group(expressions=[taken(each) for each in keys])
+            found.group = exp.Group(expressions=[loose(each) for each in keys])
         found.folds = found.group is None
         found.columns, found.stage = [*keys, *aggregates], _Stage.GROUP
         return found
@@ -485,7 +484,7 @@ def _key(select: _Select, key: exp.Expression) -> exp.Expression:
     for place, each in enumerate(select.columns):
         if each is key:
             return exp.Literal.number(place + 1)
-    return taken(key)
+    return loose(key)
 
 
 def _names_around(relation: r.Relation, place: int) -> bool:

@@ -29,9 +29,8 @@ from plan.types import (
     of_number,
 )
 from trees.budget import OPERATORS
-from trees.copying import copied
 from trees.kinds import AGGREGATES, CALLS, CallOf
-from trees.nodes import cast
+from trees.nodes import cast, loose
 from values.types import SqlType
 
 
@@ -55,12 +54,7 @@ class Scope:
         found = scope.columns[column.position]
         # An aggregate or an expression would be the inner query's own there.
         assert column.level == 0 or isinstance(found, exp.Column), found
-        return taken(found)
-
-
-def taken(node: exp.Expression) -> exp.Expression:
-    """``node`` itself where it stands nowhere yet, else a copy."""
-    return node if node.parent is None else copied(node)
+        return loose(found)
 
 
 def identifier(name: str) -> exp.Identifier:

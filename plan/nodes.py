@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 
@@ -14,12 +14,7 @@ class Node:
     def parts(self) -> list[Node]:
         """The nodes that it is made of, in their order."""
         found: list[Node] = []
-        for name in _names(type(self)):
-            value = getattr(self, name)
-            if isinstance(value, Node):
-                found.append(value)
-            elif type(value) is tuple:
-                _add_nodes(found, value)
+        _add_nodes(found, [getattr(self, name) for name in _names(type(self))])
         return found
 
     def with_parts(self, change: Callable[[Node], Node]) -> Node:
@@ -43,7 +38,7 @@ _HOLD_NONE = frozenset({"str", "int", "bool", "str | None", "tuple[str, ...]", "
 """Types of fields that hold no nodes, as they are written: every plan is walked many times over."""
 
 
-def _add_nodes(found: list[Node], values: tuple[object, ...]) -> None:
+def _add_nodes(found: list[Node], values: Sequence[object]) -> None:
     for each in values:
         if isinstance(each, Node):
             found.append(each)

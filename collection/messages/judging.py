@@ -106,12 +106,12 @@ class Judge:
         ]
         self._own_keys = [place for place, column in enumerate(self.key_columns) if column not in value_columns]
         self._envelope = source.envelope
+        debezium = source.envelope == DEBEZIUM
         self._key: Decoder | None = None
         if self.key_columns and reading.key is not None:
             is_json = reading.key.kind == JSON
-            says_schema = source.envelope == DEBEZIUM
-            self._key = json_key(says_schema) if is_json else decoder(reading.key, self.key_columns)
-        self._value = decoder(reading.value, value_columns, AFTER if source.envelope == DEBEZIUM else "")
+            self._key = json_key(debezium) if is_json else decoder(reading.key, self.key_columns)
+        self._value = decoder(reading.value, value_columns, AFTER if debezium else "")
         self._is_header = header_of(reading.value)
         self._metadata = [_METADATA[role] for _, role in columns if role in METADATA]
 

@@ -10,7 +10,6 @@ from sqlglot.errors import SqlglotError
 
 from functions.registry import FUNCTIONS
 from lower.duckdb.forms import written_out
-from trees.copying import copied
 from trees.errors import untold
 from trees.nodes import Ordinality, call, data_type, unnest
 from trees.types import DATE, FLOAT8, INT8, TIMESTAMP
@@ -229,7 +228,7 @@ def for_duckdb(
     reads no relation, asks for.  ``macros``: what the engine that is asked has beside what every one of ours has.
     """
     grows = _may_grow(tree) if grows is None else grows
-    holder = exp.Paren(this=tree if used_up else copied(tree))
+    holder = exp.Paren(this=tree if used_up else tree.copy())
     nodes = list(holder.walk())
     for node in reversed(nodes):
         if isinstance(node, _PRODUCTS):

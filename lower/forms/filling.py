@@ -9,8 +9,8 @@ import sqlglot
 from sqlglot import exp
 
 from functions.registry import OWN
-from trees.copying import copied
 from trees.errors import unsupported
+from trees.nodes import loose
 
 Build = Callable[..., exp.Expression]
 
@@ -43,17 +43,13 @@ def _template(text: str, dialect: str) -> exp.Expression:
 
 
 def filled(form: tuple[str, str], args: list[exp.Expression], dialect: str) -> exp.Expression:
-    """A form's text as a tree, with ``args``, which are used up, in the places of its parameters: themselves where they
-    stand first, or the innermost of a chain of forms would be copied for each that is around it."""
+    """A form's text as a tree, with ``args`` in the places of its parameters (:func:`loose`)."""
     values = dict(zip(form[0].split(), args, strict=True))
-    holder = exp.Paren(this=copied(_template(form[1], dialect)))
-    stands: set[str] = set()
+    holder = exp.Paren(this=_template(form[1], dialect).copy())
     for place in list(holder.find_all(exp.Placeholder)):
         value = values[place.name]
         plain = isinstance(value, (exp.Column, exp.Literal, exp.Cast, exp.Func, exp.Paren, exp.Null))
-        value = copied(value) if place.name in stands else value
-        stands.add(place.name)
-        place.replace(value if plain else exp.Paren(this=value))
+        place.replace(loose(value) if plain else exp.Paren(this=loose(value)))
     return holder if not isinstance(holder.this, (exp.Func, exp.Paren)) else holder.this
 
 
@@ -70,7 +66,9 @@ def expand(
     calls = [n for n in holder.walk() if isinstance(n, exp.Anonymous) and str(n.this).startswith("TM_")]
     for node in reversed([n for n in calls if (name := str(n.this).lower()) not in OWN and name not in stay]):
         name = str(node.this)
-        node.replace(
-            built[name](*node.expressions) if name in built else filled(forms[name], node.expressions, dialect)
-        )
+        if name in built:
+            made = built[name](*node.expressions)
+        else:  # taken out of the call, or the innermost of a chain would be copied for each that is around it
+            made = filled(forms[name], [each.pop() for each in list(node.expressions)], dialect)
+        node.replace(made)
     return holder.this

@@ -21,7 +21,6 @@ from lower.forms.common_forms import COMMON
 from lower.forms.filling import Build, expand, filled, null_text, string
 from lower.forms.regex_forms import SPARK_REGEXES
 from lower.forms.time_formats import spark_format
-from trees.copying import copied
 from trees.nodes import Ordinality, call, cast
 from values.limits import VALUE_BYTES_MAX
 from values.types import SqlType
@@ -134,7 +133,7 @@ def _numbered(select: exp.Select) -> None:
 
 def written_out(tree: exp.Expression) -> exp.Expression:
     """A copy of ``tree`` in Spark's own terms.  2201B and 0A000 for patterns and formats that cannot be."""
-    holder = exp.Paren(this=expand(copied(tree), SPARK, BUILT, "spark"))
+    holder = exp.Paren(this=expand(tree.copy(), SPARK, BUILT, "spark"))
     for node in list(holder.find_all(Ordinality)):
         _numbered(node.parent_select)
     for node in reversed(list(holder.find_all(exp.DPipe, exp.Anonymous))):
@@ -167,4 +166,4 @@ def _join_within(first: exp.Expression, texts: list[exp.Expression]) -> None:
     names = [f"x{i}" for i in range(len(unknown))]
     total = " + ".join(f"COALESCE(CAST(OCTET_LENGTH(:{name}) AS BIGINT), 0)" for name in names)
     form = " ".join([*names, "x"]), within(f"{total} > {VALUE_BYTES_MAX}", ":x")
-    first.replace(filled(form, [each.copy() for each in (*unknown, first)], "spark"))
+    first.replace(filled(form, [*unknown, first], "spark"))

@@ -13,7 +13,6 @@ from journal.errors import InvalidUsage
 from lower.spark.forms import written_out
 from lower.spark.window_numbers import NUMBERED, numbered
 from trees.budget import bounded
-from trees.copying import copied
 from trees.errors import out_of_range, unsupported
 from trees.nodes import cast, data_type, literal, swap
 from trees.types import INTERVAL, NUMERIC, numeric_text, parse_literal
@@ -39,7 +38,7 @@ _DIALECT = SparkPrinted()
 @bounded
 def with_params(tree: exp.Expression, params: Sequence[object | None], types: Mapping[int, SqlType]) -> exp.Expression:
     """A copy of ``tree`` in which every ``$n`` is a literal of its type.  08P01 where one has no value."""
-    copy = exp.Paren(this=copied(tree))
+    copy = exp.Paren(this=tree.copy())
     numbered_calls = []
     for node in list(copy.find_all(exp.Parameter, *NUMBERED)):
         if not isinstance(node, exp.Parameter):

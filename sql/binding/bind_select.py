@@ -25,7 +25,6 @@ from sql.typing.same_numbers import distinct_by_keys, group_by_keys, union_by_ke
 from sql.typing.scope import Scope
 from sql.typing.windows import partition
 from trees import types as t
-from trees.copying import copied
 from trees.errors import ambiguous, grouping, mismatch, unsupported
 from trees.functions import is_aggregate
 from trees.nodes import bare, branches, cast, position, reads_itself, swap, unnest
@@ -80,7 +79,7 @@ def _recursive(c: Checker, cte: exp.CTE, scope: Scope, items: dict[str, Item]) -
         # Numbers of a step may have more digits than those of the one before: then each keeps its own.
         scope.ctes[cte.alias] = _named(found, cte, _with_query(cte))
         trial = Scope(parent=inner)
-        step = check_query(c, copied(query.expression), trial, items)
+        step = check_query(c, query.expression.copy(), trial, items)
         found = [
             (name, t.NUMERIC if ty.name == "numeric" and t.alternative(ty, other) != ty else ty)
             for (name, ty), (_, other) in zip(found, step, strict=False)

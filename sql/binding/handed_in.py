@@ -20,7 +20,6 @@ from typing import NamedTuple
 from sqlglot import exp
 
 from journal.errors import InvalidUsage
-from trees.copying import copied
 from trees.errors import unsupported
 from trees.functions import folding, is_aggregate
 from trees.nodes import position, swap, unnest
@@ -33,7 +32,7 @@ _IN_FROM = ("from_", "joins")
 
 def handed_in(tree: exp.Expression) -> exp.Expression:
     """A copy of ``tree``, which is bound, without names of queries two or more out.  0A000 where it cannot be."""
-    holder = exp.Paren(this=copied(tree))
+    holder = exp.Paren(this=tree.copy())
     taken = {each.name.lower() for each in holder.find_all(exp.Identifier)}
     names = (name for n in count() if (name := f"_in{n}") not in taken)
     relations: dict[int, _Relation] = {}

@@ -15,7 +15,6 @@ from journal.errors import InvalidUsage
 from sql.binding.apart import number_outputs
 from sql.syntax.dialect import WRITTEN
 from sql.typing.rows_made import check_none
-from trees.copying import copied
 from trees.errors import syntax, unsupported
 from trees.functions import display_name
 from trees.nodes import JsonbAgg, Ordinality, declared_type, only, position, union_all
@@ -24,7 +23,7 @@ from trees.nodes import unnest as bare
 
 def prepare_tree(root: exp.Expression) -> exp.Expression:
     """A changed copy of ``root`` that is a SELECT or a set operation of them."""
-    root = copied(root)
+    root = root.copy()
     holder = exp.Paren(this=root)
     check_none((row for values in root.find_all(exp.Values) for row in values.expressions), "VALUES")
     for table in [each for each in root.find_all(exp.Table) if isinstance(each.this, exp.Values)]:

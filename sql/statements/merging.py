@@ -18,7 +18,6 @@ from sql.objects.names import ImageLike, Names, column_types
 from sql.objects.uniques import Unique, uniques_of
 from sql.statements.plans import ChangePlan, InsertPlan, SelectPlan
 from sql.statements.select import plan_select
-from trees.copying import copied
 from values.types import SqlType
 
 KEYS_MAX = 1000
@@ -84,7 +83,7 @@ def _keys(
     for key in ("laterals", "with_"):
         part = main.args.get(key)
         if part:
-            query.set(key, [each.copy() for each in part] if isinstance(part, list) else copied(part))
+            query.set(key, [each.copy() for each in part] if isinstance(part, list) else part.copy())
     try:
         plan = plan_select(query, image, names, dict(params))
     except InvalidUsage:

@@ -19,7 +19,6 @@ from typing import NamedTuple
 from sqlglot import exp
 
 from functions.registry import FUNCTIONS, OF_ARRAYS
-from trees.copying import copied
 from trees.functions import is_definite
 from trees.unwritten import Items, Kept
 from values.types import SqlType
@@ -247,7 +246,7 @@ class Moulds:
         lengths = [set(map(len, each)) for each in zip(*values, strict=True)]
         made = []
         for nth, item in enumerate(items):
-            copy = exp.Paren(this=copied(item))
+            copy = exp.Paren(this=item.copy())
             put: list[str] = []
             for leaf in self._leaves(copy.this):
                 if type(leaf) is exp.Literal:

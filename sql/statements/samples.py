@@ -262,7 +262,7 @@ def _group(
     kept = [place for place in range(len(items)) if place not in taken]
     if not samples:
         return Group(parts, kept, samples), []
-    return Group(parts, kept, samples), [left.get(place) or copied(items[place]) for place in kept]
+    return Group(parts, kept, samples), [left.get(place) or items[place].copy() for place in kept]
 
 
 def _with_list(node: exp.Expression, key: str, items: Sequence[exp.Expression]) -> exp.Expression:
@@ -270,7 +270,7 @@ def _with_list(node: exp.Expression, key: str, items: Sequence[exp.Expression]) 
     made = type(node)()
     for name, each in node.args.items():
         if name != key:
-            made.set(name, copied(each) if isinstance(each, exp.Expression) else each)
+            made.set(name, each.copy() if isinstance(each, exp.Expression) else each)
     made.set(key, items)
     made.meta.update(node.meta)
     return made

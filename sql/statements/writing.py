@@ -25,7 +25,6 @@ from sql.statements.select import plan_query
 from sql.syntax import statements as st
 from sql.syntax.merge import Merge
 from sql.syntax.writing import GIVEN, Part, Writing
-from trees.copying import copied
 from trees.errors import unsupported
 from trees.unwritten import Unwritten
 from values.types import SqlType
@@ -163,7 +162,7 @@ def _with_columns(statement: st.Statement, columns: Mapping[str, tuple[str, ...]
     for key, value in vars(statement).items():
         tree = value.written if isinstance(value, Unwritten) else value
         if isinstance(tree, exp.Expression) and any(_reads(cte) for cte in tree.find_all(exp.CTE)):
-            found[key] = tree = copied(tree)
+            found[key] = tree = tree.copy()
             _leave_out(tree, columns)
             for cte in filter(_reads, tree.find_all(exp.CTE)):
                 called = columns.get(_reads(cte) or "", ())

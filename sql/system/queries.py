@@ -27,7 +27,6 @@ from sql.system.placed import check_places
 from sql.system.scope import Columns, Named, Scope, columns_of, row_of
 from sql.system.sources import Sources, renamed
 from sql.system.types import PgType
-from trees.copying import copied
 from trees.errors import mismatch, unsupported
 from trees.nodes import position, unnest
 
@@ -48,7 +47,7 @@ def typed_query(
     tree: exp.Expression, image: ImageLike, names: Names, declared: Mapping[int, PgType] | None = None
 ) -> SystemQuery:
     """``tree``, of which a copy is made, with its types; ``declared``: those of parameters that a client has told."""
-    holder = exp.Paren(this=copied(tree))
+    holder = exp.Paren(this=tree.copy())
     typer = Typer(image, names, declared or {})
     columns = typer.query(holder.this, Scope())
     if not columns:

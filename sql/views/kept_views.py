@@ -42,7 +42,6 @@ from sql.objects.called import Objects
 from sql.syntax import statements as st
 from sql.syntax.parse import parse
 from trees.budget import DEPTH_MAX, bounded, check_expanded, surveyed, too_complex
-from trees.copying import copied
 from trees.nodes import parse_spark, stand_in
 from values.types import SqlType, parse_type
 
@@ -146,7 +145,7 @@ def _bound_query(view: View, objects: Objects) -> exp.Expression | None:
     if isinstance(view.query, SparkText):
         return None
     found = _held_query(view, objects)
-    return copied(found.tree) if isinstance(found, Unplanned) else spelled(found.relation, found.names)
+    return found.tree.copy() if isinstance(found, Unplanned) else spelled(found.relation, found.names)
 
 
 def _held_query(view: View | MaterializedView, objects: Objects) -> r.Query | Unplanned:
@@ -200,7 +199,7 @@ def reads_column(view: View | MaterializedView, relation_id: str, column_id: int
     objects.spend(2 * LOWERING_COSTS * len(view.create_sql))
     try:
         here = view_query(view)
-        there = copied(here)
+        there = here.copy()
         for each in view.query.references:
             if each.relation_id == relation_id and column_id in each.column_ids:
                 _leave_alias_out(there, each, each.column_ids.index(column_id))
@@ -213,7 +212,7 @@ def reads_column(view: View | MaterializedView, relation_id: str, column_id: int
 def _by_name(tree: exp.Expression) -> str:
     """The text of a bound query, relations as they are named in it: what stands in their places lists all columns of
     one, and so does what calls them otherwise, whoever reads them."""
-    tree = copied(tree)
+    tree = tree.copy()
     for table in tree.find_all(exp.Table):
         if table.args.get("alias") is not None:
             table.args["alias"].set("columns", None)
@@ -297,7 +296,7 @@ def inline_views(tree: exp.Expression, relations: Mapping[str, Relation], object
         if tree.find(exp.With) is not None:
             check_expanded(tree)
         return tree
-    holder = exp.Paren(this=copied(tree))
+    holder = exp.Paren(this=tree.copy())
     inlined = 0
     for table in list(holder.find_all(exp.Table)):
         if not _stands_for_another(table, relations):
