@@ -1,6 +1,6 @@
 """``tidemark test``: style, import contracts, then every test; the last lines are pytest's own.
 
-The whole of it runs in three lanes at once: tests with Spark wait for a part of their time, those that need a broker
+The whole of it runs in four lanes at once: tests with Spark wait for a part of their time, those that need a broker
 alone for most of it, and the pure ones take what is left of the processors.  A lane that is free takes the next share
 of the pure tests, so that all end together.
 """
@@ -36,14 +36,17 @@ PURE = "not long and not integration and not spark"
 BROKER = "not long and integration and not spark"
 SPARK = "not long and spark"
 LESS_URGENT = 5
-"""Added to the niceness of the pure tests: nothing there looks at a clock."""
+"""Added to the niceness of a share of the pure tests: nothing there looks at a clock."""
 
-LANES = 3
-"""With four, tests that start a whole stack wait longer for a processor than their own limits."""
+IDLE = 19
+"""Added to that of a share beside which another one runs.  With two at ``LESS_URGENT`` tests that start a whole stack
+wait longer for a processor than their own limits; with one, a fifth of two processors was not used at all."""
 
-SHARES = 6
-"""Of the pure tests' files (``--share`` in ``tests/conftest.py``): to start one costs 10 s, and one of them at most is
-left over on one core when all else is done."""
+LANES = 4
+
+SHARES = 8
+"""Of the pure tests' files (``--share`` in ``tests/conftest.py``): to start one costs 10 s, and what is left of them
+when all else is done should be enough for both processors to the end."""
 
 ENDS_S = 60
 """For tests that are interrupted: a stack of their own ends in 10 to 20 s on a busy machine."""
@@ -66,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
     # The pure tests need nothing of what comes before the others, which takes one core of two at most.
     with _Lanes(target) as lanes:
         for name, chosen in pure[:1] if whole else ():
-            lanes.put(name, chosen, LESS_URGENT)
+            lanes.put(name, chosen, pure=True)
         for name, command in LINT.items():
             done = subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, text=True)
             results[name] = done.returncode == 0
@@ -80,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
             lanes.put("pytest, with Spark", ["-m", SPARK, "--marked", "spark"], shown=True)
             lanes.put("pytest, with a broker", ["-m", BROKER, "--marked", "integration"])
             for name, chosen in pure[1:]:
-                lanes.put(name, chosen, LESS_URGENT)
+                lanes.put(name, chosen, pure=True)
         else:
             lanes.put("pytest", ["-m", PURE] if arguments.unit else arguments.passed_on, shown=True)
         results |= lanes.passed()
@@ -122,6 +125,7 @@ class _Lanes:
         self._lock = threading.Lock()
         self._closed = False
         self._running: set[subprocess.Popen] = set()
+        self._less_urgent: subprocess.Popen | None = None
         self._ended: dict[str, Future[int | None]] = {}
         self._said: dict[str, TextIO] = {}
         self._told: dict[str, str] = {}
@@ -130,13 +134,13 @@ class _Lanes:
     def __enter__(self) -> _Lanes:
         return self
 
-    def put(self, name: str, arguments: list[str], less_urgent: int = 0, shown: bool = False) -> None:
-        """``shown`` as it goes: for one of them at most."""
+    def put(self, name: str, arguments: list[str], *, pure: bool = False, shown: bool = False) -> None:
+        """``pure``: the others go first.  ``shown`` as it goes: for one of them at most."""
         command = [*PYTEST, "--told", str(self._told_to(name)), *arguments]
         if not shown:
             self._said[name] = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")
             command += ["-p", "no:cacheprovider", "-q"]
-        self._ended[name] = self._threads.submit(self._run, command, self._said.get(name, self._target), less_urgent)
+        self._ended[name] = self._threads.submit(self._run, command, self._said.get(name, self._target), pure)
 
     def passed(self) -> dict[str, bool]:
         """Waits for all: which of them passed."""
@@ -149,7 +153,7 @@ class _Lanes:
     def _told_to(self, name: str) -> Path:
         return Path(self._directory.name, name.replace("/", " of "))
 
-    def _run(self, command: list[str], to: TextIO | None, less_urgent: int) -> int | None:
+    def _run(self, command: list[str], to: TextIO | None, pure: bool) -> int | None:
         """How it ended; None where it was not begun any more."""
         with self._lock:
             if self._closed:
@@ -157,9 +161,17 @@ class _Lanes:
             errors = None if to is self._target else subprocess.STDOUT
             process = subprocess.Popen(command, cwd=ROOT, stdout=to, stderr=errors)
             self._running.add(process)
+            less_urgent = self._less_urgency(process) if pure else 0
         # Not between fork and exec: other threads may hold what Python needs there.
         os.setpriority(os.PRIO_PROCESS, process.pid, os.getpriority(os.PRIO_PROCESS, 0) + less_urgent)
         return process.wait()
+
+    def _less_urgency(self, process: subprocess.Popen) -> int:
+        """Of a share: one at a time is ``LESS_URGENT``, those beside it take what nobody wants."""
+        if self._less_urgent is not None and self._less_urgent.returncode is None:
+            return IDLE
+        self._less_urgent = process
+        return LESS_URGENT
 
     def __exit__(self, *_: object) -> None:
         with self._lock:

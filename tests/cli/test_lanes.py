@@ -1,4 +1,4 @@
-"""The whole of the tests in three lanes: each test is in one run of them, and each run's failure is the whole's."""
+"""The whole of the tests in four lanes: each test is in one run of them, and each run's failure is the whole's."""
 
 from __future__ import annotations
 
@@ -84,6 +84,20 @@ elif chosen[0] == {testing.SPARK!r}:
 """
     monkeypatch.setattr(testing, "PYTEST", [sys.executable, "-c", CHOSEN + meets])
     assert exit_code("test") == 0
+
+
+def test_one_share_at_a_time_is_before_the_others() -> None:
+    """Whoever begins after the end of that one takes its place."""
+    first, second, third, fourth = (subprocess.Popen(["true"]) for _ in range(4))
+    with testing._Lanes(None) as lanes:
+        assert lanes._less_urgency(first) == testing.LESS_URGENT
+        assert lanes._less_urgency(second) == testing.IDLE
+        first.wait(MEET_S)
+        assert lanes._less_urgency(third) == testing.LESS_URGENT
+        second.wait(MEET_S)
+        assert lanes._less_urgency(fourth) == testing.IDLE
+    for process in (third, fourth):
+        process.wait(MEET_S)
 
 
 def test_the_pure_tests_begin_beside_what_comes_before_the_others(lanes_alone, tmp_path, monkeypatch) -> None:
