@@ -38,9 +38,10 @@ SPARK = "not long and spark"
 LESS_URGENT = 5
 """Added to the niceness of a share of the pure tests: nothing there looks at a clock."""
 
-IDLE = 19
+IDLE = 10
 """Added to that of a share beside which another one runs.  With two at ``LESS_URGENT`` tests that start a whole stack
-wait longer for a processor than their own limits; with one, a fifth of two processors was not used at all."""
+wait longer for a processor than their own limits; with one, a fifth of two processors was not used at all.  (With 19 a
+share got nothing for minutes beside programs of others.)"""
 
 LANES = 4
 

@@ -67,16 +67,24 @@ def canonical(table: pa.Table) -> pa.Table:
     return pa.Table.from_arrays([_canonical(column) for column in table.columns], names=table.column_names)
 
 
-def present(table: pa.Table, names: Sequence[str]) -> pa.Table:
+def present(table: pa.Table, names: Sequence[str], most: int) -> pa.Table | None:
     """The rows that are there by ``table``, changes with ``__diff`` as the last column, each as often as it is; called
-    ``names``."""
+    ``names``.  ``None`` where they are more than ``most``, however few changes say so."""
     if not only_insertions(table):
         table = consolidate(table)
-        counts = table.column(DIFF)
         if not only_insertions(table):
-            places = np.repeat(np.arange(table.num_rows), np.maximum(counts.to_numpy(), 0))
+            if insertions(table) > most:
+                return None
+            places = np.repeat(np.arange(table.num_rows), np.maximum(table.column(DIFF).to_numpy(), 0))
             table = table.take(pa.array(places, pa.int64()))
-    return table.drop_columns([DIFF]).rename_columns(list(names))
+    return table.drop_columns([DIFF]).rename_columns(list(names)) if table.num_rows <= most else None
+
+
+def insertions(table: pa.Table) -> int:
+    """The rows that came by ``table``: no timestamp has more of them."""
+    came = np.maximum(table.column(DIFF).to_numpy(), 0)
+    # Diffs are below 2**63 each, and together perhaps not.
+    return int(came.sum()) if len(came) * float(came.max(initial=0)) < 2**62 else sum(came.tolist())
 
 
 def negated(changes: pa.Table) -> pa.Table:

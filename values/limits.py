@@ -15,6 +15,10 @@ nothing larger can be kept; sixteen tasks of Spark's with one each are an eighth
 SERIES_MAX = 10_000_000
 """Items of one series, which engines make as a list first: 80 MB, a twelfth of Spark's heap."""
 
+TIMES_MAX = 10_000_000
+"""Rows that one row may stand for where each of them is told by itself.  A view of a join without a condition keeps as
+a number how often a row is there, so that a few rows of it may be more than anybody can be told."""
+
 TOO_LARGE = f"a value of more than {VALUE_BYTES_MAX} bytes"
 TOO_MANY = f"a series of more than {SERIES_MAX} items"
 

@@ -2,7 +2,8 @@
 
 Promises: for every residual that :func:`compile_residual` accepts, the answer is what Spark gives for the same query
 over the same rows: three-valued logic, exact integer and numeric arithmetic with an error on overflow, NULLs where
-ORDER BY says.  What it does not accept it refuses with ``InvalidUsage`` at compile time, never half-way.
+ORDER BY says.  What it does not accept it refuses with ``InvalidUsage`` at compile time; half-way it says only that
+the answer has more rows than fit (:class:`TooManyRows`), and then somebody else is asked.
 
 The form is JSON::
 
@@ -23,7 +24,7 @@ from __future__ import annotations
 import decimal
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import compress, islice
@@ -52,6 +53,15 @@ Eval = Callable[[Row], object]
 class Expression:
     type: SqlType
     eval: Eval
+
+
+ROWS_MAX = 1_000_000
+"""Of one answer, as tuples, which take some 100 bytes each besides their values.  Spark is as quick with more, and
+holds them in less."""
+
+
+class TooManyRows(Exception):
+    """What was found is more than ``ROWS_MAX`` rows, or stands for more."""
 
 
 @dataclass(frozen=True)
@@ -97,14 +107,28 @@ class Residual:
             given = list(rows)
             found, counts = list(map(itemgetter(0), given)), list(map(itemgetter(1), given))
             return [tuple(_aggregate(name, arg, found, counts) for name, arg in self._aggregates)]
+        wanted = None if self._limit is None else self._offset + self._limit
         project = self._project
         output = (
             tuple(e(row) for e in project)
-            for row, count in rows for _ in range(count)
+            for row, count in _bounded(rows, wanted, bool(self._order_by)) for _ in range(count)
         )  # fmt: skip
-        if self._order_by or self._limit is None:
+        if self._order_by or wanted is None:
             return list(output)
-        return list(islice(output, self._offset + self._limit))
+        return list(islice(output, wanted))
+
+
+def _bounded(rows: Iterable[tuple[Row, int]], wanted: int | None, all_of_them: bool) -> Iterator[tuple[Row, int]]:
+    """``rows``, each no more often than what is ``wanted``, of ``all_of_them`` or of the first.  Raises
+    :class:`TooManyRows`."""
+    left = ROWS_MAX
+    for row, count in rows:
+        often = count if wanted is None else min(count, wanted)
+        if (left := left - often) < 0:
+            raise TooManyRows
+        yield row, often
+        if wanted is not None and not all_of_them and ROWS_MAX - left >= wanted:
+            return
 
 
 def compile_residual(text: str, columns: Sequence[SqlType]) -> Residual:

@@ -24,7 +24,7 @@ from pyspark.sql import functions as sf
 
 from collection.columns import DIFF, Columns, sql_type
 from collection.rows import missing_values
-from controllers.changes import TS, canonical, physical_schema, stamp
+from controllers.changes import TS, canonical, insertions, physical_schema, stamp
 from controllers.compute.fetching import FetchedFile
 from controllers.compute.handing import Handing, schema_sql
 from controllers.compute.sought import Sought
@@ -87,6 +87,15 @@ class Part(TempView, ABC):
     def cached(self) -> bool:
         """Whether Spark's executors keep it in their cache (memory first, disk when that is short)."""
 
+    @cached_property
+    def insertions(self) -> int:
+        """The rows that came by its changes, or more."""
+        return self.rows if self.plain else sum(map(insertions, self.diffs()))
+
+    @abstractmethod
+    def diffs(self) -> Iterator[pa.Table]:
+        """Of its changes how often each row came or went."""
+
     @abstractmethod
     def tables(self) -> Iterator[pa.Table]: ...
 
@@ -121,6 +130,9 @@ class Chunk(Part):
     @property
     def paths(self) -> Sequence[Path]:
         return (self.path,)
+
+    def diffs(self) -> Iterator[pa.Table]:
+        yield pq.read_table(self.path, columns=[DIFF])
 
     def tables(self) -> Iterator[pa.Table]:
         with pq.ParquetFile(self.path) as file:
@@ -182,6 +194,10 @@ class Settled(Part):
         ]  # fmt: skip
         found = self._index.may_match(asked)
         return [file for file, may in zip(self.files, found, strict=True) if may]
+
+    def diffs(self) -> Iterator[pa.Table]:
+        for file in self.files:
+            yield pq.read_table(file.path, columns=[DIFF_FIELD]).rename_columns([DIFF])
 
     def tables(self) -> Iterator[pa.Table]:
         for file in self.files:

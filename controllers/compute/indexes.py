@@ -16,7 +16,7 @@ import pyarrow as pa
 from catalog_log.objects import Item
 from collection.columns import sql_type
 from controllers.arrangements.arrangement import Arrangement, TooLarge
-from controllers.arrangements.residual import Residual, compile_residual
+from controllers.arrangements.residual import Residual, TooManyRows, compile_residual
 from controllers.arrangements.tuples import Row, canonical, to_rows
 from controllers.at_work import AtWork
 from controllers.changes import TS
@@ -145,6 +145,8 @@ class Indexes:
         for key in keys:
             try:
                 found = residual.rows(index.arrangement.rows(as_of, _canonical(index, key, types)))
+            except TooManyRows:
+                return None
             except TidemarkError as error:
                 if as_of < index.arrangement.since:
                     return None  # it went on meanwhile, and gave that timestamp up

@@ -25,6 +25,7 @@ from sqlglot import exp
 
 from catalog_log.settings import AUTO
 from collection.columns import sql_type
+from controllers.changes import insertions
 from controllers.compute import spark_text as sp
 from controllers.compute.core import Answer, Asked, Clock, GivenUp
 from controllers.compute.failures import Interrupted, of_spark, to_reader, unexplained
@@ -380,17 +381,23 @@ class PeekDesk:
             context.setJobGroup(peek.peek_id, f"peek as of {as_of}", interruptOnCancel=True)
             with ExitStack() as reads, Sources(self._spark) as sources:
                 relations = {i: self._inventory.relation_at(i, as_of, reads) for i in peek.inputs}
-                sought = _sought(query, relations)
+                sought, own = _sought(query, relations), _own(peek, relations, as_of)
                 rows = {
-                    i: self._rows(sources, each, as_of, sought.get(i, ()), peek, i, reads)
+                    i: self._rows(sources, each, as_of, sought.get(i, ()), own[i], peek, reads)
                     for i, each in relations.items()
                 }
                 brought = unpacked(peek)
                 rows |= {i: self._shown(i, table, query, relations, reads) for i, table in brought.items()}
-                counts = {i: each.rows for i, each in relations.items()}
+                counts = {i: each.rows_at_most for i, each in relations.items()}
+                for i, table in own.items():
+                    counts[i] += 0 if table is None else insertions(table)
                 counts |= {i: table.num_rows for i, table in brought.items()}
-                much = sources.much or _given(query, counts)
-                return answered(self._spark, query.on_spark(rows), much, before=query.asked_before(rows))
+                at_most = query.rows_at_most(counts)
+                much = sources.much or _given(query, at_most)
+                return answered(
+                    self._spark, query.on_spark(rows), much, before=query.asked_before(rows), at_most=at_most,
+                    one_by_one=query.piles_up(relations),
+                )  # fmt: skip
         except Exception as error:
             found = of_spark(error)
             if found is None:
@@ -422,17 +429,18 @@ class PeekDesk:
         return sp.select(called, sp.table(view))
 
     def _rows(
-        self, sources: Sources, relation: Relation, as_of: DataTs, asked: Sequence[Sought], peek: Peek, name: str,
-        reads: ExitStack,
+        self, sources: Sources, relation: Relation, as_of: DataTs, asked: Sequence[Sought], own: pa.Table | None,
+        peek: Peek, reads: ExitStack,
     ) -> exp.Expression:  # fmt: skip
         while True:
             try:
-                return sources.rows(relation, as_of, asked, _own(peek, {name: relation}, as_of)[name])
+                return sources.rows(relation, as_of, asked, own)
             except Unavailable:
                 if not relation.superseded:
                     raise
                 # It got columns meanwhile, and another one is in its place.
                 relation = self._inventory.relation_at(relation.id, as_of, reads)
+                own = _own(peek, {relation.id: relation}, as_of)[relation.id]
 
 
 def _own(peek: Peek, relations: Mapping[str, Relation], as_of: DataTs) -> dict[str, pa.Table | None]:
@@ -448,11 +456,10 @@ def _sought(query: PeekQuery, relations: Mapping[str, Relation]) -> dict[str, li
     return query.sought(types) if types else {}
 
 
-def _given(query: PeekQuery, counts: Mapping[str, int]) -> int:
-    """The rows that ``query`` may give of so little, where they may be too many, or too long, for Spark's heap, which
-    has those of a task as a whole before anybody looks at them; 0 where they are not.  As many parts as of the fewest
-    that are many: most often conditions leave few."""
-    at_most = query.rows_at_most(counts)
+def _given(query: PeekQuery, at_most: int) -> int:
+    """Of ``at_most`` rows, that ``query`` may give of so little, how many it is to be run for, where they may be too
+    many, or too long, for Spark's heap, which has those of a task as a whole before anybody looks at them; 0 where they
+    are not.  As many parts as of the fewest that are many: most often conditions leave few."""
     return MUCH_ROWS if at_most >= (LONG_ROWS if query.makes_long_texts else MUCH_ROWS) else 0
 
 

@@ -33,7 +33,7 @@ from sqlglot import exp
 from collection.columns import DIFF, Columns
 from collection.rows import decode
 from controllers.arrangements.arrangement import too_old
-from controllers.changes import TS, between, consolidate, only_insertions, present, stamp
+from controllers.changes import TS, between, consolidate, insertions, only_insertions, present, stamp
 from controllers.compute import spark_text as sp
 from controllers.compute.chunks import (
     BIGINT,
@@ -84,6 +84,20 @@ LOAD_ROWS_MAX = 262_144
 LOAD_BYTES_MAX = 64 << 20
 """Of a history that is loaded, what is in memory before it is merged and written to a chunk: two of the reader's."""
 
+TIMES_AT_ONCE_MAX = 100_000
+"""How often a row may be there for Spark to make a list of it, which has 8 bytes for each time."""
+
+TIMES_SAID_MAX = 1 << 36
+"""How often at all: Spark counts to it in an hour, in lists of ``2**20`` times lists of ``2**16``."""
+
+OFTEN = "LATERAL VIEW EXPLODE(SEQUENCE(1, n)) times AS i"
+VERY_OFTEN = f"""
+    LATERAL VIEW EXPLODE(SEQUENCE(1, CASE WHEN n > {TIMES_SAID_MAX}
+        THEN RAISE_ERROR('tm:54000:a row is there more than {TIMES_SAID_MAX} times') ELSE (n + 65535) DIV 65536 END
+    )) blocks AS b
+    LATERAL VIEW EXPLODE(SEQUENCE(1, LEAST(65536, n - (b - 1) * 65536))) times AS i
+"""
+"""Each row as often as ``n`` says, in memory for one list of each size at most."""
 
 _serial = itertools.count(1)
 """Of all relations: two of one collection may be there at a time, while views let go of the one without its columns."""
@@ -189,7 +203,7 @@ class Relation:
         self._maintaining = threading.Lock()
         self._residing = threading.Lock()
         self._resident: dict[int, pa.Table] = {}
-        self._there: tuple[pa.Table, pa.Table] | None = None
+        self._there: tuple[pa.Table, pa.Table | None] | None = None
         """One of those, and the rows that are there by it."""
         self.advancing = threading.Lock()
         """Held by whoever reads new changes from the log and appends them (see ``feed.py``)."""
@@ -212,6 +226,18 @@ class Relation:
     def count(self) -> int:
         """Rows there are at the newest timestamp."""
         return self._net
+
+    @property
+    def rows_at_most(self) -> int:
+        """No timestamp that can be read has more rows.  A change may be of a row that is there very often."""
+        with self._lock:
+            chunks, tail = list(self._chunks), self._tail
+            self._pin(chunks)
+        try:
+            there = sum(chunk.insertions for chunk in chunks)
+        finally:
+            self._unpin(chunks)
+        return there + (tail.rows if tail.plain else sum(insertions(piece.table) for piece in tail.pieces))
 
     def append(
         self, changes: Iterable[pa.Table], upper: DataTs, files: Iterable[LocalFile] = (),
@@ -407,20 +433,21 @@ class Relation:
             return held[as_of]
 
     def present(self, as_of: DataTs, own: pa.Table | None = None) -> pa.Table | None:
-        """Its rows at ``as_of``, each as often as it occurs, columns by their names; ``None`` as of :meth:`resident`.
+        """Its rows at ``as_of``, each as often as it occurs, columns by their names; ``None`` where they are too many
+        to be held, as of :meth:`resident`, or since some are there very often.
         ``own``: with these changes, of the physical shape, which are kept nowhere.
 
         What was asked for last is kept: to find out of 100,000 changes what is there takes 20 to 100 ms.
         """
         held = self.resident(as_of)
         if own is not None and held is not None:
-            return present(pa.concat_tables([held, own.drop_columns([TS])]), self.names)
+            return present(pa.concat_tables([held, own.drop_columns([TS])]), self.names, RESIDENT_ROWS_MAX)
         with self._residing:
             if held is None:
                 self._there = None
                 return None
             if self._there is None or self._there[0] is not held:
-                self._there = held, present(held, self.names)
+                self._there = held, present(held, self.names, RESIDENT_ROWS_MAX)
             return self._there[1]
 
     @property
@@ -552,11 +579,7 @@ class Relation:
             exp.GT(this=sp.total(DIFF), expression=exp.Literal.number(0)),
         )
         rows = sp.select(self._outputs(), sp.derived(present, "present"))
-        each = exp.Anonymous(this="EXPLODE", expressions=[
-            exp.Anonymous(this="SEQUENCE", expressions=[sp.number(1), sp.column("n")])
-        ])  # fmt: skip
-        times = exp.TableAlias(this=sp.name("times"), columns=[sp.name("i")])
-        rows.set("laterals", [exp.Lateral(this=each, view=True, alias=times)])
+        rows.set("laterals", _laterals(VERY_OFTEN if self.rows_at_most > TIMES_AT_ONCE_MAX else OFTEN))
         return rows
 
     # -- chunks -------------------------------------------------------------------------------------------------------
@@ -702,6 +725,10 @@ class Relation:
 def _unlink(files: Iterable[LocalFile | Adopted]) -> None:
     for file in files:
         file.path.unlink(missing_ok=True)
+
+
+def _laterals(written: str) -> list[exp.Expression]:
+    return sp.parse(f"SELECT n FROM rows {written}").args["laterals"]
 
 
 def _to_merge(older: Part, newer: Part) -> bool:

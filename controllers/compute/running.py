@@ -51,19 +51,24 @@ PART_ROWS = 1_000_000
 a tenth less than eight."""
 
 INFERS = "spark.sql.constraintPropagation.enabled"
+STEPS_TOGETHER = "spark.sql.codegen.wholeStage"
 CAUSES_MAX = 20
 """Of a chain of causes; Spark's are three or four long."""
 
 
 def answered(
     spark: SparkSession, query: exp.Expression, much: int = 0, outlet: Outlet | None = None,
-    before: Iterable[Iterable[exp.Expression]] = (),
+    before: Iterable[Iterable[exp.Expression]] = (), at_most: int = 0, one_by_one: bool = False,
 ) -> pa.Table:  # fmt: skip
-    """The rows of ``query``; ``much``: how many it reads or may give, about, where they are many.  With an
-    ``outlet`` those that are many are elsewhere by then (``outlet.py``).  ``before`` are the questions of what it
-    gathers: of each what that is at most, and exactly."""
+    """The rows of ``query``; ``much``: how many it reads or may give, about, where they are many; ``at_most``: how many
+    it gives, where somebody knows.  With an ``outlet`` those that are many are elsewhere by then (``outlet.py``).
+    ``before`` are the questions of what it gathers: of each what that is at most, and exactly.  ``one_by_one``: each
+    step asks the one before for a row, where code of Spark's own for several of them would make too many at once
+    (``plan.counts.piles_up``)."""
     if much:
         spark = for_much(spark, much)
+    if one_by_one:
+        spark = with_settings(spark, {STEPS_TOGETHER: "false"})
     for question in before:
         if all((held := _answered(spark, text(each)).column(0)[0].as_py()) > GATHERED_BYTES_MAX for each in question):
             raise QueryFailed(
@@ -71,7 +76,7 @@ def answered(
                 detail=f"{held} bytes of values at once, at most {GATHERED_BYTES_MAX}",
                 hint="filter what goes into array_agg, string_agg, mode or a percentile, or group it more finely",
             )  # fmt: skip
-    return _answered(spark, text(query), bool(much), outlet)
+    return _answered(spark, text(query), bool(much), outlet, at_most)
 
 
 def with_settings(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
@@ -101,17 +106,19 @@ def cores(spark: SparkSession) -> int:
     return max(1, sum(executors.apply(i).totalCores() for i in range(executors.size())))
 
 
-def _answered(spark: SparkSession, sql: str, much: bool = False, outlet: Outlet | None = None) -> pa.Table:
+def _answered(
+    spark: SparkSession, sql: str, much: bool = False, outlet: Outlet | None = None, at_most: int = 0
+) -> pa.Table:
     try:
-        return _collected(spark, sql, much, outlet)
+        return _collected(spark, sql, much, outlet, at_most)
     except (Py4JJavaError, PySparkException) as error:
         if not _stumbled(error):
             raise
         log.info("a query runs again without what Spark infers", extra={"why": str(error)[:500]})
-    return _collected(with_settings(spark, {INFERS: "false"}), sql, much, outlet)
+    return _collected(with_settings(spark, {INFERS: "false"}), sql, much, outlet, at_most)
 
 
-def _collected(spark: SparkSession, sql: str, much: bool, outlet: Outlet | None) -> pa.Table:
+def _collected(spark: SparkSession, sql: str, much: bool, outlet: Outlet | None, at_most: int) -> pa.Table:
     frame = spark.sql(sql)
     if much and outlet is not None:
         return outlet.collected(frame, cores(spark))
@@ -122,6 +129,9 @@ def _collected(spark: SparkSession, sql: str, much: bool, outlet: Outlet | None)
             if outlet is None or not isinstance(of_spark(error), ResultTooLarge):
                 raise
         return outlet.collected(frame, cores(spark))  # of little there may come much
+    if at_most and (all_of_it := Bound.of(frame.schema, ANSWER_BYTES_MAX)) is not None and all_of_it.exact:
+        if at_most <= all_of_it.rows:
+            return frame.toArrow()  # they fit, wherever they are: to count them takes a tenth of a read of a million
     # Most often what is shuffled last, or fewer, which may have more each.  To count them on a plan of its own took
     # 50 ms here, and elsewhere, where Spark decides as it goes, the whole query once more.
     guessed = int(spark.conf.get("spark.sql.shuffle.partitions"))

@@ -20,6 +20,7 @@ from typing import NamedTuple, Protocol
 
 from catalog_log.objects.sink import DEBEZIUM, NONE, UPSERT
 from controllers.storage.sink_forms import Form, JsonForm
+from values.limits import TIMES_MAX
 
 KEYS_MAX = 2_000_000
 """Keys that are remembered of a sink that looks itself whether they are unique: some 250 MB of short ones."""
@@ -186,7 +187,7 @@ class Sinking:
                     raise not_unique(change, form)
                 yield change.ts, change.key, form.value(change.row)
                 continue
-            for _ in range(change.diff):
+            for _ in range(times(change.diff)):
                 plain = self._envelope == NONE
                 value = form.value(change.row) if plain else form.pair(change.ts, "r", None, change.row)
                 yield change.ts, change.key, value
@@ -312,7 +313,14 @@ def _pairs(ts: int, key: bytes | None, went: list[bytes], came: list[bytes], for
 
 
 def _each(changes: Iterable[_Plain]) -> list[bytes]:
-    return [row for _, _, row, diff in changes for _ in range(abs(diff))]
+    return [row for _, _, row, diff in changes for _ in range(times(abs(diff)))]
+
+
+def times(count: int) -> int:
+    """As often as a row is told.  Raises :class:`SinkRefused` where that is too often."""
+    if count > TIMES_MAX:
+        raise SinkRefused(f"one row came or went {count} times at once, and at most {TIMES_MAX} messages say so")
+    return count
 
 
 def not_unique(change: Change, form: Form) -> SinkRefused:

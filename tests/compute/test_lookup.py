@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controllers.arrangements.arrangement import Arrangement
-from controllers.arrangements.residual import compile_residual
+from controllers.arrangements.residual import TooManyRows, compile_residual
 from controllers.arrangements.tuples import NAN, canonical, parse_literal
 from controllers.peeks.peek_codec import value_in, value_out
 from journal.errors import InvalidUsage, TidemarkError
@@ -33,6 +33,21 @@ def run(rows=ROWS, **fields):
 
 def test_projects_with_multiplicity():
     assert run() == [(1, "a"), (2, "b"), (2, "b"), (None, "c")]
+
+
+def test_a_row_that_is_there_too_often_is_left_to_who_can_tell_it():
+    """It took all the memory there was, and with it the cluster's process."""
+    often = [(ROWS[0][0], 27_000_000_000)]
+    for order_by in ([], [[0, "asc", "last"]]):
+        with pytest.raises(TooManyRows):
+            run([*often, ROWS[1]], order_by=order_by)
+        with pytest.raises(TooManyRows):
+            run([*often, ROWS[1]], order_by=order_by, offset=27_000_000_000, limit=1)
+        assert run([*often, ROWS[1]], order_by=order_by, limit=3) == [(1, "a")] * 3
+        assert run([*often, ROWS[1]], order_by=order_by, offset=2, limit=1) == [(1, "a")]
+    assert run([*often, ROWS[1]], order_by=[[0, "desc", "last"]], limit=2) == [(2, "b")] * 2
+    assert run(often, aggregate=[["count_star"], ["sum", ["col", 0]]], project=None) == [(27_000_000_000,) * 2]
+    assert run([*often, ROWS[1]], filter=["=", ["col", 0], ["lit", "int4", "2"]]) == [(2, "b")] * 2
 
 
 def test_three_valued_logic():

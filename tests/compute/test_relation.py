@@ -135,6 +135,31 @@ def test_a_change_is_read_from_what_came_with_it_alone(bench, monkeypatch):
     relation.close()
 
 
+def test_a_row_may_be_there_more_often_than_there_is_memory(bench, monkeypatch):
+    """A view of a join without a condition has one row that stands for billions: nobody writes them all out."""
+    monkeypatch.setattr(module, "TAIL_ROWS_MAX", 1)
+    relation = bench.relation({"a": "int4"})
+    for ts, often in ((1, 100_003), (2, 199_899_997), (3, -199_899_990), (4, 2**40)):
+        relation.append([stamp(bench.table(relation, [((7,), often), ((ts,), 1)]), ts, relation.types)], ts + 1)
+        if ts != 3:
+            relation.maintain()
+    assert relation.rows_at_most == 200_000_000 + 2**40 + 4
+    assert relation.present(1) is None and relation.present(2) is None and relation.present(4) is None
+
+    def count(as_of: int, rest: str = "") -> int:
+        with relation.snapshot(as_of) as snapshot:
+            asked = f"SELECT COUNT(*) FROM (SELECT * FROM ({text(snapshot.rows())}) {rest})"
+            return bench.spark.sql(asked).toArrow().column(0)[0].as_py()
+
+    assert (count(1), count(3)) == (100_004, 100_013)
+    assert count(2, "LIMIT 70000") == 70_000, "of 200 million the first"
+    with pytest.raises(Exception, match="54000:a row is there more than"):
+        count(4)
+    few = bench.relation({"a": "int4"})
+    few.append([stamp(bench.table(few, [((7,), 3), ((8,), -1), ((8,), 2)]), 1, few.types)], 2)
+    assert few.rows_at_most == 5 and few.present(1).column(0).to_pylist() == [7, 7, 7, 8]
+
+
 def test_too_large_is_refused_and_nothing_is_taken(bench, monkeypatch):
     relation = bench.relation({"a": "int4"})
     monkeypatch.setattr(module, "ROWS_MAX", 1)

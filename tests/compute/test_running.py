@@ -109,6 +109,33 @@ def test_a_result_of_few_tasks_may_have_what_many_may_and_is_asked_for_once_wher
     bench.spark.catalog.dropTempView("tm_numbers")
 
 
+def test_what_gives_few_rows_is_not_counted(bench, monkeypatch):
+    """By somebody who knows how many it gives at most: to count them took a tenth of the read."""
+    from controllers.compute import running
+    from controllers.compute.failures import QueryFailed
+    from controllers.compute.spark_text import parse as spark_tree
+
+    counted = []
+    bounded = running._bounded
+    monkeypatch.setattr(running, "_bounded", lambda *given: counted.append(given) or bounded(*given))
+    monkeypatch.setattr(running, "ANSWER_BYTES_MAX", 1_000_000)
+    monkeypatch.setattr(running, "ANSWER_BYTES_LEAST", 1000)
+    bench.spark.range(1_000_000).createOrReplaceTempView("tm_numbers")
+
+    def ask(output: str, at_most: int) -> tuple[int, bool]:
+        counted.clear()
+        tree = spark_tree(f"SELECT {output} AS `k` FROM `tm_numbers` AS `n` WHERE `n`.`id` < 9000")
+        return running.answered(bench.spark, tree, 1_000_000, at_most=at_most).num_rows, bool(counted)
+
+    assert ask("`n`.`id`", 100_000) == (9000, False)
+    assert ask("`n`.`id`", 1_000_000) == (9000, True), "they might be too many"
+    assert ask("`n`.`id`", 0) == (9000, True), "nobody knows"
+    assert ask("CAST(`n`.`id` AS STRING)", 100_000) == (9000, True), "texts are of any length"
+    with pytest.raises(QueryFailed, match="too large"):
+        ask("REPEAT(`n`.`id` % 10, 3000)", 9000)
+    bench.spark.catalog.dropTempView("tm_numbers")
+
+
 def test_what_makes_texts_is_called_once_for_each_where_they_are_counted(bench):
     """Spark moved the condition on their length to before they are made, by making them there as well."""
     from controllers.compute.answer_bounds import Bound
@@ -172,3 +199,27 @@ def test_a_large_result_is_counted_by_spark_and_in_python_alone_where_texts_are_
         ask("`n`.`id` AS `k`", "")
     assert len(counted) == 3, "no text is in it: what Spark counted is enough"
     bench.spark.catalog.dropTempView("tm_numbers")
+
+
+def test_few_rows_that_stand_for_many_end_nobody(bench):
+    """Spark's code for several steps at once made all that comes of one row before anybody took any of it: a view with
+    one row that was there 3,000 times, joined with itself twice, ended the JVM."""
+    from controllers.compute import running
+    from controllers.compute.failures import QueryFailed, ResultTooLarge, of_spark
+    from controllers.compute.spark_text import parse as spark_tree
+    from controllers.compute.spark_text import text
+
+    relation = bench.relation({"i": "int4"})
+    bench.change({relation: [((1,), 3000)]})
+    with relation.snapshot(1) as snapshot:
+        rows = text(snapshot.rows())
+        many = f"SELECT `a`.`i` FROM ({rows}) AS `a` CROSS JOIN ({rows}) AS `b` CROSS JOIN ({rows}) AS `c`"
+        few = running.answered(bench.spark, spark_tree(f"{many} LIMIT 5"), one_by_one=True)
+        assert few.column(0).to_pylist() == [1] * 5
+        with pytest.raises((QueryFailed, ResultTooLarge)) as refused:
+            running.answered(bench.spark, spark_tree(many), running.MUCH_ROWS, one_by_one=True)
+        assert of_spark(refused.value).sqlstate == "54000"
+    view = bench.view("SELECT `a`.`i` FROM {0} AS `a` CROSS JOIN {0} AS `b`", {"i": "int4"}, relation, recompute=True)
+    bench.gear = "spark"
+    bench.tick()
+    assert bench.held(view) == {(1,): 9_000_000}

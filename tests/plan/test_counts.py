@@ -1,10 +1,10 @@
-"""How many rows a relation has at most is never fewer than it has."""
+"""How many rows a relation has at most is never fewer than it has, and which of them pile up."""
 
 from __future__ import annotations
 
 import pytest
 
-from plan.counts import rows_at_most
+from plan.counts import piles_up, rows_at_most
 from sql.statements.select import plan_select
 from sql.syntax.parse import parse
 from tests.sql.doubles import ddl, empty_image, names
@@ -35,3 +35,34 @@ def test_the_rows_that_there_may_be(query, most):
     counts = {item.id: {"t": 10, "u": 200, "e": 0}[item.name] for item in image.objects()}
     found = rows_at_most(plan_select(parse(query).ast, image, names()).query(()).relation, counts)
     assert most <= found <= 10 * max(most, 1)
+
+
+@pytest.mark.parametrize(("query", "piles"), [
+    ("select a, c from t, u", True),
+    ("select a, c from t, u limit 5", True),
+    ("select a, c from t, u where a = c", False),
+    ("select a, c from t join u on a = c", False),
+    ("select a, c from t, u where a < c", True),
+    ("select t.a from t, u, t as v where t.a = u.c", True),
+    ("select t.a from t, u, t as v where t.a = u.c and u.c = v.a", False),
+    ("select a, x from t, e", False),
+    ("select count(*) from t, u", False),
+    ("select a, count(*) from t, u where a < c group by a", False),
+    ("select count(*) from t as x, (select a, c from t, u) as q where x.a = q.a", True),
+    ("select distinct a from t, u", True),
+    ("select a from t order by a", False),
+    ("select a from t union all select t.a from t, u", True),
+    ("with q as (select t.a from t, u) select x.a from q as x, q as y where x.a = y.a", True),
+    ("select o.a from o", True),
+    ("select o.a + 1 from o where a > 2", True),
+    ("select count(*), sum(a) from o", False),
+    ("select max(o.a) from o, t where o.a = t.a", True),
+])  # fmt: skip
+def test_rows_pile_up_where_nobody_takes_them_as_they_are_made(query, piles):
+    """Of ``o`` a few rows are there very often."""
+    tables = "t (a int, b int)", "u (c int)", "e (x int)", "o (a int)"
+    image = ddl(empty_image(), *(f"create table {each}" for each in tables))
+    ids = {item.name: item.id for item in image.objects()}
+    counts = {ids["t"]: 3000, ids["u"]: 3000, ids["e"]: 0, ids["o"]: 10_000_000}
+    found = plan_select(parse(query).ast, image, names()).query(()).relation
+    assert piles_up(found, counts, [ids["o"]]) == piles

@@ -241,6 +241,14 @@ def test_rows_that_only_come() -> None:
         list(messages(NONE, [change(3, "a", "x", -1)], None))
 
 
+@pytest.mark.parametrize("envelope", [NONE, DEBEZIUM])
+def test_a_row_that_is_there_too_often_is_refused_before_any_memory_is_taken(envelope: str) -> None:
+    """A few rows of a view may stand for more than all memory has room for."""
+    for key in ("a", None):
+        with pytest.raises(SinkRefused, match="27000000000 times at once, and at most 10000000"):
+            next(iter(messages(envelope, [change(1, "a", "x", 27_000_000_000)._replace(key=key)], None)))
+
+
 @pytest.mark.parametrize("unique", [True, False])
 @pytest.mark.parametrize(
     ("first", "later", "seen_anyway"),

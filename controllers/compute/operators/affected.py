@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from controllers.changes import negated, present
-from controllers.compute.operators.given import Given
+from controllers.compute.operators.given import RESIDENT_ROWS_MAX, Given
 from controllers.compute.operators.left import Left
 from controllers.compute.operators.operator import NEVER, Called, Explained
 from controllers.compute.operators.recompute import taken_away, there
@@ -131,7 +131,7 @@ class Affected:
             if taken > SHARE_MAX * sum(table.num_rows for table in held.values()):
                 self._rests, self._rest = self._rest, min(2 * self._rest, REST_MAX)
                 raise Left("most of its keys were touched")
-            now[input_id] = present(rows, self._names[input_id])
+            now[input_id] = there(relation, present(rows, self._names[input_id], RESIDENT_ROWS_MAX))
             parts[input_id] = rows, lets
 
         self._rest = 1
@@ -140,7 +140,8 @@ class Affected:
             found = dict(now)
             for input_id, (rows, lets) in parts.items():
                 changes = negated(deltas[input_id].filter(_any(deltas[input_id], lets)))
-                found[input_id] = present(pa.concat_tables([rows, changes]), self._names[input_id])
+                both = pa.concat_tables([rows, changes])
+                found[input_id] = there(inputs[input_id], present(both, self._names[input_id], RESIDENT_ROWS_MAX))
             return found
 
         return Touched(now, then, self._rows(touched))

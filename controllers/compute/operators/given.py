@@ -27,6 +27,10 @@ class Relation(Protocol):
         """Changes in it."""
 
     @property
+    def rows_at_most(self) -> int:
+        """No timestamp has more rows: a change may be of a row that is there very often."""
+
+    @property
     def upper(self) -> DataTs:
         """Everything below it is there."""
 

@@ -8,11 +8,13 @@ from functools import cached_property
 from sqlglot import exp
 
 from controllers.compute.gathering import Question, questions
+from controllers.compute.operators.given import Relation
 from controllers.compute.operators.small import Told, told
 from journal.errors import InvalidUsage
 from lower.spark.lowering import spark_sql, spark_tree
 from lower.spelled import NotSpelled, spelled
 from plan import relations as r
+from plan.counts import PILE_MAX, piles_up
 from plan.nodes import walk
 from sql.views.spark_gate import name_relations, over_plan
 from trees.budget import bounded
@@ -61,6 +63,14 @@ class Lowered:
     def told(self) -> Told:
         """What DuckDB is told of it, or why it is not."""
         return Told(self.query, self.query) if isinstance(self.query, str) else told(self.query)
+
+    def piles_up(self, relations: Mapping[str, Relation]) -> bool:
+        """Whether Spark may have too many rows of it in memory at once, over ``relations`` by their ids."""
+        if isinstance(self.query, str):
+            return False
+        rows = {i: each.rows_at_most for i, each in relations.items()}
+        often = [i for i, each in relations.items() if each.rows_at_most > each.rows + PILE_MAX]
+        return bounded(piles_up)(self.query.relation, rows, often)
 
     @property
     def gets(self) -> list[r.Get]:

@@ -32,6 +32,7 @@ class WholeQuery:
     def __init__(self, lowered: Lowered, types: Sequence[SqlType]) -> None:
         self.on_spark = lowered.on_spark
         self.asked_before = lowered.asked_before
+        self.piles_up = lowered.piles_up
         self.types = types
         self.schema = change_schema(types)
         """Columns by position, then ``__diff``."""

@@ -24,6 +24,7 @@ from collection.columns import DIFF
 from controllers.changes import consolidate, present
 from controllers.storage.iceberg.columns import comparable
 from controllers.storage.sinking import SHOWN_CHARS_MAX, SinkRefused
+from values.limits import TIMES_MAX
 
 STAGED_BYTES_MAX = 64 << 20
 """Of changes, before they are put to files: some half a million rows, which are 10 to 20 MB in a file."""
@@ -109,7 +110,7 @@ class Changing:
         if went.num_rows:
             self._take(went)
         if came.num_rows:
-            rows = present(came, came.column_names[:-1])
+            rows = _told(came)
             by = [(name, "ascending") for place, name in enumerate(rows.column_names)
                   if place in (self._key or (0,)) and not pa.types.is_nested(rows.column(place).type)]  # fmt: skip
             self._write([rows.sort_by(by) if by else rows])
@@ -171,7 +172,7 @@ class Changing:
                 both = consolidate(pa.concat_tables([there, left[0]]))
                 positive = pc.greater(both.column(DIFF), 0)
                 left[0] = both.filter(pc.invert(positive))
-                yield present(both.filter(positive), both.column_names[:-1])
+                yield _told(both.filter(positive))
 
         self._write(kept())
         self._drop(file)
@@ -219,6 +220,14 @@ def _may_be_of(went: pa.Table, key: Sequence[int]) -> Callable[[pa.Table], pa.Ar
             wanted = pc.unique(went.column(place))
             return lambda rows: pc.is_in(rows.column(place), wanted)
     return lambda rows: pa.chunked_array([pa.repeat(pa.scalar(True), rows.num_rows)])
+
+
+def _told(changes: pa.Table) -> pa.Table:
+    """Each row as often as it is there.  Raises :class:`SinkRefused` where that is too often."""
+    rows = present(changes, changes.column_names[:-1], TIMES_MAX)
+    if rows is None:
+        raise SinkRefused(f"more than {TIMES_MAX} rows would have to be written at once, as often as some of them came")
+    return rows
 
 
 def _any(found: pa.ChunkedArray) -> bool:
