@@ -22,6 +22,8 @@ import fastavro
 from fastavro.read import SchemaResolutionError
 from fastavro.schema import SchemaParseException, UnknownType
 
+from schemas import avro_walk
+
 SCHEMA_CHARS_MAX = 256 * 1024
 """As the catalog keeps one: a table of 1,600 columns is described in 100 KB."""
 
@@ -288,8 +290,18 @@ def reading(writer: Schema, reader: Schema) -> Callable[[bytes, int], Any]:
     if place := _meant_otherwise(writer.tree, reader.tree, "it"):
         raise BadMessage(f"{place} has another logical type in the schema that it was written with")
     written, seen = writer.physical, None if writer.text == reader.text else reader.physical
+    end_of = avro_walk.walk(writer.tree)
 
     def read(data: bytes, begin: int) -> Any:
+        try:
+            left = len(data) - end_of(data, begin)
+        except IndexError:
+            left = -1
+        except avro_walk.BadValue as error:
+            raise BadMessage(f"not a value of its schema: {error}") from None
+        if left:
+            what = f"{left} bytes are left over" if left > 0 else "not a value of its schema: it ends too soon"
+            raise BadMessage(what)
         source = BytesIO(data)
         source.seek(begin)
         try:
@@ -298,8 +310,6 @@ def reading(writer: Schema, reader: Schema) -> Callable[[bytes, int], Any]:
             raise BadMessage(f"its schema does not fit the source's: {str(error)[:200]}") from None
         except Exception as error:  # fastavro raises many kinds (EOFError, IndexError…) for hostile bytes
             raise BadMessage(f"not a value of its schema ({type(error).__name__})") from None
-        if source.tell() != len(data):
-            raise BadMessage(f"{len(data) - source.tell()} bytes are left over")
         return found
 
     return read

@@ -177,6 +177,53 @@ def test_a_default_that_is_no_value_is_none_and_who_does_not_need_it_is_read(kin
     assert reading(whole, old)(written(whole, {"id": 1, "d": 2}), 0) == {"id": 1}, "of a writer's nobody asks"
 
 
+ENUM = {"type": "enum", "name": "e", "symbols": ["A", "B"]}
+ARRAY = {"type": "array", "items": "int"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "why"),
+    [
+        (["null", "int"], b"\x01\x02", "branch -1 of a union of 2"),
+        (["null", "int"], b"\x04\x02", "branch 2 of a union of 2"),
+        (ENUM, b"\x01", "symbol -1 of an enum of 2"),
+        (ENUM, b"\x04", "symbol 2 of an enum of 2"),
+        ({"type": "array", "items": ["null", ENUM]}, b"\x04\x00\x02\x03\x00", "symbol -2"),
+        ("long", b"\xff" * 9 + b"\x02", "more than 64 bits"),
+        ("long", b"\xff" * 10 + b"\x00", "more than 64 bits"),
+        ("long", b"\xff", "ends too soon"),
+        ("string", b"\x05abcdef", "-3 bytes where 6 are left"),
+        ("bytes", b"\x0eabc", "7 bytes where 3 are left"),
+        ("double", b"1234567", "ends too soon"),
+        ({"type": "fixed", "name": "x", "size": 4}, b"abc", "ends too soon"),
+        ({"type": "array", "items": "float"}, b"\xfe\xff\xff\xff\x0f", "no bytes are left"),
+        ({"type": "map", "values": "int"}, b"\x02\x01", "-1 bytes"),
+        (ARRAY, b"\x01\x02\x02\x00", None),
+        (ARRAY, b"\x01\x04\x02\x00", "other bytes than it says"),
+        (ARRAY, b"\x01\x7f\x02\x00", "other bytes than it says"),
+        ("long", b"\xff" * 9 + b"\x01", None),
+    ],
+)
+def test_what_is_none_of_its_schema_is_refused_whether_anybody_asks_for_it_or_not(kind, data: bytes, why) -> None:
+    writer, other = schema(record(("f", kind))), schema(record(("g", "int", 1)))
+    for reader in (writer, other):
+        read = reading(writer, reader)
+        if why is None:
+            read(b"head" + data, 4)
+            continue
+        with pytest.raises(BadMessage, match=why):
+            read(b"head" + data, 4)
+
+
+def test_a_schema_that_names_itself_out_is_walked_by_as_many_steps_as_it_has_words() -> None:
+    said: object = "int"
+    for n in range(12):
+        fields = [{"name": "a", "type": said}, {"name": "b", "type": f"r{n - 1}" if n else "int"}]
+        said = {"type": "record", "name": f"r{n}", "fields": fields}
+    of = schema(said)
+    assert reading(of, of)(b"\0" * (1 << 12), 0)
+
+
 def test_any_bytes_are_a_value_or_are_refused() -> None:
     rng = random.Random(seed_of_commit())
     of = schema(ORDER)
