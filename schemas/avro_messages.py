@@ -147,6 +147,8 @@ def _is_meant(part: Mapping[str, Any]) -> bool:
     logical = part.get("logicalType")
     if logical == "decimal":
         return type(part.get("precision")) is int and type(part.get("scale", 0)) is int
+    if logical == "uuid" and part.get("type") == "fixed":
+        return part.get("size") == 16
     return isinstance(logical, str)
 
 
@@ -352,7 +354,7 @@ def _meaning(tree: Mapping[str, Any]) -> tuple:
 
 
 MEANT = frozenset({
-    "decimal", "uuid", "date", "time-millis", "time-micros", "timestamp-millis", "timestamp-micros",
-    "local-timestamp-millis", "local-timestamp-micros",
+    "decimal", "uuid", "date", "time-millis", "time-micros", "timestamp-millis", "timestamp-micros", "timestamp-nanos",
+    "local-timestamp-millis", "local-timestamp-micros", "local-timestamp-nanos",
 })  # fmt: skip
 """Logical types that are known; of others the bare value counts, as Avro has it."""

@@ -63,7 +63,15 @@ def column_from(field: Field, nullable: bool, found: pa.Array) -> pa.Array | Non
 def _numbers(field: Field, values: Sequence[object] | pa.Array) -> pa.Array | None:
     low, high = _BOUNDS[field.type]
     found = values if isinstance(values, pa.Array) else pa.array(values, pa.int64())
-    if field.unit != 1:
+    if field.unit < 0:
+        found = _divided(found, -field.unit)
+    elif field.unit != 1:
         found = pc.multiply_checked(found, field.unit)
     span = pc.min_max(found).as_py()
     return found if span["min"] is None or low <= span["min"] and span["max"] <= high else None
+
+
+def _divided(numbers: pa.Array, by: int) -> pa.Array:
+    """Rounded down, also below 0, where Arrow rounds up."""
+    found = pc.divide(numbers, by)
+    return pc.subtract(found, pc.less(numbers, pc.multiply(found, by)).cast(pa.int64()))

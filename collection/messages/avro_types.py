@@ -3,8 +3,10 @@
 A record's fields are columns.  Numbers, booleans, texts and bytes are what they are called; an ``enum`` is its symbol,
 a ``fixed`` its bytes.  Of logical types ``decimal`` is a ``numeric`` of its digits, ``uuid``, ``date`` and ``time-…``
 are those, ``timestamp-…`` is an instant and so a ``timestamptz``, ``local-timestamp-…`` a ``timestamp``; of others the
-bare value counts.  A union of null and one type may be null; an array of what is none of these, a map and a record in
-a record are ``jsonb``.  A union of several types is none of ours.
+bare value counts.  Nanoseconds are cut to microseconds, as everywhere; a column of the bare type has them all.  A union
+of null and one type may be null; an array of what is none of these, a map and a record in a record are ``jsonb``.
+A union of several types is none of ours, but where one of our types has each value of each of them just as it is:
+fastavro does not say of which of them a value was.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import datetime as dt
 from collections.abc import Callable, Sequence
 from decimal import Context, Decimal
 from typing import NamedTuple
+from uuid import UUID
 
 from collection.messages.built_jsonb import jsonb_of, shown
 from schemas.avro_messages import BadSchema, Tree
@@ -44,7 +47,14 @@ class Field(NamedTuple):
     nullable: bool
     convert: Convert
     unit: int = 0
-    """What a value is times of what Arrow counts in, where it is a plain number; else 0."""
+    """What a value is times of what Arrow counts in, where it is a plain number; else 0.  Below 0: so many of it are
+    one of what Arrow counts in."""
+    bare: Field | None = None
+    """Of a logical type that was not always known: the same without it, as sources from before have it."""
+
+    def of(self, kind: str) -> Field | None:
+        """Itself or its bare one, whichever has that type; ``None``: neither."""
+        return next((each for each in (self, self.bare) if each is not None and each.type == kind), None)
 
 
 def fields_of(tree: Tree) -> list[Field | str]:
@@ -64,12 +74,29 @@ def _field(name: str, tree: Tree) -> Field | str:
     try:
         nullable, inner = _without_null(tree)
         kind, convert = _scalar(inner) or _array(inner) or ("jsonb", _jsonb(inner))
-        unit = 0 if isinstance(inner, list) else _UNITS.get((inner["type"], inner.get("logicalType")), 0)
-        if kind in ("int4", "int8"):
-            unit = 1
     except BadSchema as error:
         return f"{name}: {error}"
-    return Field(name, kind, nullable, convert, unit)
+    unit = 1 if kind in ("int4", "int8") else _UNITS.get((inner["type"], inner.get("logicalType")), 0)
+    bare = _field(name, _without_later(tree)) if kind != "jsonb" and _is_later(inner) else None
+    assert not isinstance(bare, str), "it has a type with what it means"
+    return Field(name, kind, nullable, convert, unit, bare)
+
+
+def _is_later(tree: Tree) -> bool:
+    """Whether it is, or is an array of, what had no meaning here once: sources from then have bare values."""
+    if isinstance(tree, list):
+        return any(map(_is_later, tree))
+    return (tree["type"], tree.get("logicalType")) in _LATER or tree["type"] == "array" and _is_later(tree["items"])
+
+
+def _without_later(tree: Tree) -> Tree:
+    if isinstance(tree, list):
+        return [_without_later(each) for each in tree]
+    if tree["type"] == "array":
+        return {**tree, "items": _without_later(tree["items"])}
+    if (tree["type"], tree.get("logicalType")) not in _LATER:
+        return tree
+    return {name: value for name, value in tree.items() if name != "logicalType"}
 
 
 def _without_null(tree: Tree) -> tuple[bool, Tree]:
@@ -78,9 +105,14 @@ def _without_null(tree: Tree) -> tuple[bool, Tree]:
             raise BadSchema("it is always null")
         return False, tree
     others = [each for each in tree if each["type"] != "null"]
-    if len(others) != 1:
-        raise BadSchema("a union of several types has no type here")
-    return len(others) < len(tree), others[0]
+    if len(others) == 1:
+        return len(others) < len(tree), others[0]
+    kinds = {each["type"] for each in others}
+    if kinds and all(_scalar(each) == _PLAIN.get(each["type"]) for each in others):  # none that means anything else
+        for wide, narrow in _UNITED.items():
+            if kinds <= narrow:
+                return len(others) < len(tree), {"type": wide}
+    raise BadSchema("a union of several types has no type here")
 
 
 def _scalar(tree: Tree) -> tuple[str, Convert] | None:
@@ -181,7 +213,11 @@ def _time(unit: int) -> Convert:
 
 
 def moment(unit: int, zone: dt.tzinfo | None) -> Convert:
+    """``unit``: as of a :class:`Field`."""
+
     def convert(value: int) -> dt.datetime:
+        if unit < 0:
+            return (_EPOCH + dt.timedelta(microseconds=value // -unit)).replace(tzinfo=zone)
         try:
             return (_EPOCH + dt.timedelta(microseconds=value * unit)).replace(tzinfo=zone)
         except OverflowError:
@@ -197,12 +233,16 @@ def _uuid(value: object) -> str:
         raise BadValue(error.message) from None
 
 
+def _uuid_of_bytes(value: bytes) -> str:
+    return str(UUID(bytes=value))
+
+
 _PLAIN: dict[str, tuple[str, Convert]] = {
     "boolean": ("bool", lambda value: value),
     "int": _whole("int4", 32),
     "long": _whole("int8", 64),
     "float": ("float4", lambda value: value),
-    "double": ("float8", lambda value: value),
+    "double": ("float8", float),  # in a union it may come as an int
     "bytes": ("bytea", lambda value: value),
     "fixed": ("bytea", lambda value: value),
     "string": ("text", string),
@@ -210,19 +250,31 @@ _PLAIN: dict[str, tuple[str, Convert]] = {
 }
 _LOGICAL: dict[tuple[str, object], tuple[str, Convert]] = {
     ("string", "uuid"): ("uuid", _uuid),
+    ("fixed", "uuid"): ("uuid", _uuid_of_bytes),
     ("int", "date"): ("date", _date),
     ("int", "time-millis"): ("time", _time(1000)),
     ("long", "time-micros"): ("time", _time(1)),
     ("long", "timestamp-millis"): ("timestamptz", moment(1000, dt.UTC)),
     ("long", "timestamp-micros"): ("timestamptz", moment(1, dt.UTC)),
+    ("long", "timestamp-nanos"): ("timestamptz", moment(-1000, dt.UTC)),
     ("long", "local-timestamp-millis"): ("timestamp", moment(1000, None)),
     ("long", "local-timestamp-micros"): ("timestamp", moment(1, None)),
+    ("long", "local-timestamp-nanos"): ("timestamp", moment(-1000, None)),
 }
 
 _UNITS = {
     ("int", "date"): 1, ("int", "time-millis"): 1000, ("long", "time-micros"): 1, ("long", "timestamp-millis"): 1000,
-    ("long", "timestamp-micros"): 1, ("long", "local-timestamp-millis"): 1000, ("long", "local-timestamp-micros"): 1,
+    ("long", "timestamp-micros"): 1, ("long", "timestamp-nanos"): -1000, ("long", "local-timestamp-millis"): 1000,
+    ("long", "local-timestamp-micros"): 1, ("long", "local-timestamp-nanos"): -1000,
 }  # fmt: skip
+
+_LATER = {("long", "timestamp-nanos"), ("long", "local-timestamp-nanos"), ("fixed", "uuid")}
+
+_UNITED = {
+    "long": {"int", "long"}, "double": {"int", "float", "double"}, "string": {"string", "enum"},
+    "bytes": {"bytes", "fixed"},
+}  # fmt: skip
+"""What has every value of each of those types, with no digit lost: a ``double`` has not all of ``long``."""
 
 
 def named(fields: Sequence[Field | str], name: str) -> Field | str | None:

@@ -197,7 +197,7 @@ def _avro(format: Format, columns: Columns, member: str) -> Decoder:
         field = found[0] if whole else avro_types.named(found, column.name)
         if not isinstance(field, avro_types.Field):
             raise BadSchema(field or f"it has no field {column.name}")
-        plan.append((field, column))
+        plan.append((field.of(column.type) or field, column))
     cells = [(column.name, column.nullable, field.convert) for field, column in plan]
     names = [field.name for field, _ in plan]
     schema = arrow_schema(columns)

@@ -285,7 +285,8 @@ def _schema_columns(s: st.CreateSource, fields: Sequence[Field | str]) -> list[C
                                hint=f"fields are {', '.join(map(_called, fields))[:500]}")  # fmt: skip
         if not isinstance(field, Field):
             raise unsupported(f"a column of field {field}", position=at)
-        if parse_type(field.type) != column.type:
+        bare = field.bare is not None and parse_type(field.bare.type) == column.type
+        if parse_type(field.type) != column.type and not bare:
             told = f'column "{column.name}" is of type {column.type} but the schema has {field.type}'
             raise InvalidUsage(told, sqlstate="42804", position=at)
     return _declared(s)

@@ -8,7 +8,7 @@ import struct
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
 import pyarrow as pa
@@ -220,6 +220,13 @@ ALL = {
             "at": {"type": "long", "logicalType": "timestamp-millis"},
             "atu": {"type": "long", "logicalType": "timestamp-micros"},
             "loc": {"type": "long", "logicalType": "local-timestamp-micros"},
+            "nano": {"type": "long", "logicalType": "timestamp-nanos"},
+            "loca": {"type": "long", "logicalType": "local-timestamp-nanos"},
+            "fu": {"type": "fixed", "name": "id", "size": 16, "logicalType": "uuid"},
+            "nu": {"type": "fixed", "name": "no_id", "size": 4, "logicalType": "uuid"},
+            "ul": ["int", "null", "long"], "ud": ["float", "double", "int"], "us": ["string", "null", "en"],
+            "uy": ["bytes", "two"], "ua": {"type": "array", "items": ["int", "long"]},
+            "na": {"type": "array", "items": ["null", {"type": "long", "logicalType": "timestamp-nanos"}]},
             "odd": {"type": "long", "logicalType": "nobody-knows"},
             "n": ["null", "int"], "arr": {"type": "array", "items": ["null", "int"]},
             "m": {"type": "map", "values": "double"},
@@ -231,21 +238,26 @@ ALL = {
 TYPES = {
     "b": "bool", "i": "int4", "l": "int8", "f": "float4", "d": "float8", "s": "text", "y": "bytea", "fx": "bytea",
     "e": "text", "dec": "numeric(6,2)", "big": "numeric(60,1)", "u": "uuid", "day": "date", "tm": "time", "tu": "time",
-    "at": "timestamptz", "atu": "timestamptz", "loc": "timestamp", "odd": "int8", "n": "int4", "arr": "int4[]",
-    "m": "jsonb", "r": "jsonb",
+    "at": "timestamptz", "atu": "timestamptz", "loc": "timestamp", "nano": "timestamptz",
+    "loca": "timestamp", "fu": "uuid", "nu": "bytea", "ul": "int8", "ud": "float8", "us": "text", "uy": "bytea",
+    "ua": "int8[]", "na": "timestamptz[]", "odd": "int8", "n": "int4", "arr": "int4[]", "m": "jsonb", "r": "jsonb",
 }  # fmt: skip
 SENT = {
     "b": True, "i": -1, "l": 1 << 40, "f": 0.5, "d": 0.1, "s": "é", "y": b"\0", "fx": b"ab", "e": "A",
     "dec": (-12345).to_bytes(3, "big", signed=True), "big": (10**59).to_bytes(30, "big"),
     "u": "A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11", "day": 1, "tm": 1000, "tu": 5, "at": 1500, "atu": 7, "loc": 8,
+    "nano": -1, "loca": 1_999, "fu": bytes(range(16)), "nu": b"abcd", "ul": 1 << 40, "ud": 3, "us": "A",
+    "uy": b"abc", "ua": [1, 1 << 50], "na": [None, 1_000_001],
     "odd": 4, "n": None, "arr": [1, None], "m": {"k": 1e22}, "r": {"when": 1, "x": b"\xff"},
 }  # fmt: skip
 ROW = (
     True, -1, 1 << 40, 0.5, 0.1, "é", b"\0", b"ab", "A", Decimal("-123.45"), "1" + "0" * 58 + ".0",
     "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11", date(1970, 1, 2), 1_000_000, 5,
     datetime(1970, 1, 1, 0, 0, 1, 500_000, tzinfo=UTC), datetime(1970, 1, 1, microsecond=7, tzinfo=UTC),
-    datetime(1970, 1, 1, microsecond=8), 4, None, [1, None], '{"k": 10000000000000000000000}',
-    '{"x": "\\\\xff", "when": "1970-01-02"}',
+    datetime(1970, 1, 1, microsecond=8), datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC),
+    datetime(1970, 1, 1, microsecond=1), "00010203-0405-0607-0809-0a0b0c0d0e0f", b"abcd", 1 << 40, 3.0, "A", b"abc",
+    [1, 1 << 50], [None, datetime(1970, 1, 1, microsecond=1000, tzinfo=UTC)], 4, None, [1, None],
+    '{"k": 10000000000000000000000}', '{"x": "\\\\xff", "when": "1970-01-02"}',
 )  # fmt: skip
 
 
@@ -288,7 +300,12 @@ def test_values_that_are_none_here_are_said_of_their_columns(field, value, reaso
 @pytest.mark.parametrize(
     ("kind", "reason"),
     [
-        (["int", "string"], "several types"), ("null", "always null"), (["null"], "several types"),
+        *((of, "several types") for of in (
+            ["int", "string"], ["double", "long"], ["boolean", "int"], ["string", "bytes"],
+            ["int", {"type": "long", "logicalType": "timestamp-millis"}],
+            ["bytes", {"type": "fixed", "name": "u", "size": 16, "logicalType": "uuid"}],
+        )),
+        ("null", "always null"), (["null"], "several types"),
         ({"type": "bytes", "logicalType": "decimal", "precision": 2000, "scale": 0}, "2000 digits"),
         ({"type": "map", "values": ["int", "string"]}, "several types"),
     ],
@@ -297,6 +314,27 @@ def test_fields_that_give_no_column_say_why(kind, reason) -> None:
     tree = read_schema(json.dumps({"type": "record", "name": "r", "fields": [{"name": "f", "type": kind}]})).tree
     (found,) = fields_of(tree)
     assert isinstance(found, str) and found.startswith("f: ") and reason in found
+
+
+def test_what_had_no_meaning_once_is_bare_where_its_column_says_so(registry) -> None:
+    """As of sources that are older than what it means, and of who wants every digit."""
+    bare = {"nano": "int8", "loca": "int8", "fu": "bytea", "na": "int8[]"}
+    of = source(bare, avro(ALL), not_null=("nano",))
+    data = registry.encode(registry.register("t-value", ALL), SENT)[5:]
+    assert judged(of, message(data)).rows == [(-1, 1_999, SENT["fu"], [None, 1_000_001])]
+
+
+@pytest.mark.parametrize("zone", ["timestamp-nanos", "local-timestamp-nanos"])
+def test_nanoseconds_are_cut_at_once_as_one_by_one(zone: str, registry) -> None:
+    row = {"type": "record", "name": "r", "fields": [
+        {"name": "t", "type": ["null", {"type": "long", "logicalType": zone}]}]}  # fmt: skip
+    kind = "timestamptz" if zone == "timestamp-nanos" else "timestamp"
+    of = source({"t": kind}, avro(row))
+    nanos = [0, 1, 999, 1000, -1, -999, -1000, -1001, (1 << 63) - 1, -(1 << 63), None]
+    number = registry.register("t-value", row)
+    found = judged(of, *(message(registry.encode(number, {"t": each})[5:]) for each in nanos))
+    start = datetime(1970, 1, 1, tzinfo=UTC if kind == "timestamptz" else None)
+    assert found.rows == [(None if each is None else start + timedelta(microseconds=each // 1000),) for each in nanos]
 
 
 def person(*more: dict) -> dict:

@@ -307,9 +307,13 @@ stands, for a topic has no first line, and files are sent one after another. (As
 unless they are in quotes.) It needs catalog format 11.
 
 Of Avro a list chooses fields, each of the type that it has: `int` int4, `long` int8, `float` float4, `double` float8,
-`boolean` bool, `string` and `enum` text, `bytes` and `fixed` bytea, `decimal` numeric(p,s), `uuid`, `date`, `time-…`
-time, `timestamp-…` timestamptz (they are instants), `local-timestamp-…` timestamp, an array of these an array,
-records, maps and other arrays jsonb, a union of null and one type that type. A union of several types is no column.
+`boolean` bool, `string` and `enum` text, `bytes` and `fixed` bytea, `decimal` numeric(p,s), `uuid` (a string or 16
+bytes), `date`, `time-…` time, `timestamp-…` timestamptz (they are instants), `local-timestamp-…` timestamp, an array
+of these an array, records, maps and other arrays jsonb, a union of null and one type that type. `timestamp-nanos` and
+`local-timestamp-nanos` are cut to microseconds (the last one that is not later); a list that says int8 has the
+nanoseconds, as one that says bytea has the bytes of a `uuid`. A union of several types is a column where one type has
+every value of each: of `int` and `long` int8, of `int`, `float` and `double` float8, of `string` and `enum` text, of
+`bytes` and `fixed` bytea, none of them of a logical type; no other is a column.
 The schema is the source's for ever; messages may be written by any that Avro's rules resolve to it, and whose logical
 types are the same.
 

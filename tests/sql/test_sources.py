@@ -37,6 +37,9 @@ ENVELOPE = {"type": "record", "name": "e", "fields": [
 PROTO = file({"K": {"id": "int64"}, "V": {"id": "int64", "n": "optional string", "tags": "repeated string",
                                           "big": "uint64", "own": ".p.V"}})  # fmt: skip
 AS_V, AS_K = (f"protobuf message '{name}' using schema '\\x{said_set(PROTO).hex()}'" for name in ("p.V", ".p.K"))
+NANOS = json.dumps({"type": "record", "name": "r", "fields": [
+    {"name": "t", "type": {"type": "long", "logicalType": "timestamp-nanos"}},
+    {"name": "u", "type": {"type": "fixed", "name": "f", "size": 16, "logicalType": "uuid"}}]})  # fmt: skip
 IN_REGISTRY = "avro using confluent schema registry connection r"
 
 
@@ -91,6 +94,8 @@ def made(statement: CreateSource, image) -> tuple[Source, object]:
          "key jsonb !, a int4, offset int8 !"),
         ("from kafka topic 't' key format bytes value format avro using schema '\"string\"' envelope upsert",
          "key bytea !, value text !"),
+        (f"from kafka topic 't' format avro using schema '{NANOS}'", "t timestamptz !, u uuid !"),
+        (f"(t bigint, u bytea) from kafka topic 't' format avro using schema '{NANOS}'", "t int8, u bytea"),
         ("from kafka topic 't' key format avro using schema '\"long\"' value format text include key as n",
          "n int8, text text !"),
         (f"from kafka topic 't' format {AS_V} include offset",
