@@ -4,6 +4,9 @@ Promises: the verdict on a value is a pure function of its bytes and the columns
 (which counts and binds) and compute (which reads the same range later) always agree on which rows exist; and
 :func:`decode_batch` gives for every value exactly what :func:`decode_json` gives, only faster (property-tested).
 
+Who reads values once and for all (``once``: the messages of a copied source) may take more of them for rows than who
+reads them again: what was counted by an older release must be found by a newer one, or nobody could read it any more.
+
 A value is one JSON object (RFC 8259, UTF-8, no byte order mark, nesting at most ``DEPTH_MAX``).  A missing key or null
 is NULL; unknown keys are ignored; of a repeated key the last counts.
 
@@ -56,14 +59,18 @@ class BadRow(NamedTuple):
     index: int = 0
 
 
-def planned(columns: Columns) -> tuple[Field, ...]:
-    """What :func:`decode_json` goes by, remembered (4096 distinct shapes: far above what a catalog declares)."""
-    return _plan(_key(columns))
+def planned(columns: Columns, once: bool = False) -> tuple[Field, ...]:
+    """What :func:`decode_json` goes by, remembered (4096 distinct shapes: far above what a catalog declares).
+
+    ``once``: the values are read once and for all, so they may be read more freely than older releases did."""
+    return _plan(_key(columns), once)
 
 
 def decode_batch(values: Sequence[bytes | None], columns: Columns) -> tuple[pa.Table, list[BadRow]]:
-    """All good rows in order as an Arrow table (columns only, no ``__diff``), and the bad ones with their index."""
-    found = decode_members(values, columns, "")
+    """All good rows in order as an Arrow table (columns only, no ``__diff``), and the bad ones with their index.
+
+    Who reads the same values later, with any release, finds the same."""
+    found = decode_members(values, columns, "", once=False)
     return found.rows, found.bad
 
 
@@ -75,10 +82,12 @@ class Members(NamedTuple):
     bad: list[BadRow]
 
 
-def decode_members(values: Sequence[bytes | None], columns: Columns, member: str) -> Members:
-    """As :func:`decode_batch`, of rows that are what each object has under the name ``member``, if that is any."""
+def decode_members(values: Sequence[bytes | None], columns: Columns, member: str, once: bool = True) -> Members:
+    """As :func:`decode_batch`, of rows that are what each object has under the name ``member``, if that is any.
+
+    ``once``: as of :func:`planned`."""
     schema = arrow_schema(columns)
-    plan = planned(columns)
+    plan = planned(columns, once)
     tables: list[pa.Table] = []
     empty: list[int] = []
     bad: list[BadRow] = []
@@ -118,8 +127,10 @@ def _key(columns: Columns) -> tuple[tuple[str, str, bool], ...]:
 
 
 @lru_cache(maxsize=4096)
-def _plan(key: tuple[tuple[str, str, bool], ...]) -> tuple[Field, ...]:
-    return tuple(Field(name, sql_type(text), nullable, converter(sql_type(text))) for name, text, nullable in key)
+def _plan(key: tuple[tuple[str, str, bool], ...], once: bool) -> tuple[Field, ...]:
+    return tuple(
+        Field(name, sql_type(text), nullable, converter(sql_type(text), once)) for name, text, nullable in key
+    )
 
 
 def _no_constant(name: str) -> object:

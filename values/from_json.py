@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from values.blanks import BLANKS
-from values.json_values import Converter, array_of, decimal_of, reading, string
+from values.json_values import INTEGERS_ONCE, Converter, array_of, decimal_of, reading, string
 from values.keeping import fitted
 from values.numeric import numerics
 from values.sql_type import SqlType
@@ -14,10 +14,14 @@ from values.time.interval_words import read_interval
 from values.types import row_of
 
 
-def converter(sql: SqlType) -> Converter:
-    """The function from a parsed JSON value (never None) to the Python value of ``sql``; it raises ``BadValue``."""
+def converter(sql: SqlType, once: bool = False) -> Converter:
+    """The function from a parsed JSON value (never None) to the Python value of ``sql``; it raises ``BadValue``.
+
+    ``once``: as of :mod:`values.json_values`."""
     if sql.is_array:
-        return array_of(converter(sql.element))
+        return array_of(converter(sql.element, once))
+    if once and sql.name in INTEGERS_ONCE:
+        return INTEGERS_ONCE[sql.name]
     if sql.name == "numeric" and not sql.is_free:
         return decimal_of(sql.precision, sql.scale)
     if sql.name in ("varchar", "bpchar"):

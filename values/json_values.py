@@ -4,7 +4,9 @@ Pure and deterministic: the verdict depends on the bytes and the column's type a
 stack's depth or the machine.  :mod:`values.from_json` picks a column's rule and :mod:`collection.json_rows` applies it,
 whose columnar path must agree.
 
-The rules: an integer is a JSON number without fraction or exponent; a float is any JSON number that is finite in the
+The rules: an integer is a JSON number without fraction or exponent, or any that is whole (``1.0``, ``1e3``) where a
+value is read once and for all (``once``: what is read again and again must be what it was when it was counted, by an
+older release as well); a float is any JSON number that is finite in the
 type; numeric is a JSON number or a string that spells one, rounded half away from zero to the scale as Postgres does;
 text is a JSON string without U+0000; bytea is a string in Postgres's hex form (``\\x00ff``); dates and timestamps are
 ISO-8601 strings, years 1 to 9999, at most microseconds (further digits of the fraction are dropped); uuid, time and
@@ -41,6 +43,9 @@ Converter = Callable[[object], object]
 
 _INT_LIMITS = {"int2": (-(1 << 15), (1 << 15) - 1), "int4": (-(1 << 31), (1 << 31) - 1),
                "int8": (-(1 << 63), (1 << 63) - 1)}  # fmt: skip
+
+_DIGITS_MAX = 19
+"""Of an ``int8``."""
 
 _INT = re.compile(r"-?[0-9]{1,19}\Z")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\Z", re.ASCII)
@@ -103,17 +108,20 @@ def boolean(value: object) -> bool:
     raise _expected("a boolean", value)
 
 
-def _integer(name: str) -> Converter:
+def _integer(name: str, once: bool) -> Converter:
     low, high = _INT_LIMITS[name]
 
     def convert(value: object) -> int:
         if type(value) is not Number:
             raise _expected("an integer", value)
-        if not _INT.match(value):
-            if value.lstrip("-").isdigit():
-                raise BadValue(f"{name} out of range")
+        if _INT.match(value):
+            number = int(value)
+        elif value.lstrip("-").isdigit():
+            raise BadValue(f"{name} out of range")
+        elif not once:
             raise BadValue("expected an integer, got a number with a fraction or an exponent")
-        number = int(value)
+        else:
+            number = _whole(value)
         if not low <= number <= high:
             raise BadValue(f"{name} out of range")
         return number
@@ -121,7 +129,29 @@ def _integer(name: str) -> Converter:
     return convert
 
 
-int2, int4, int8 = (_integer(name) for name in _INT_LIMITS)
+def _whole(text: str) -> int:
+    """The integer that a JSON number is; one that is too large for any type is some other that is."""
+    mantissa, _, exponent = text.lower().partition("e")
+    before, _, behind = mantissa.lstrip("-").partition(".")
+    digits = (before + behind).lstrip("0")
+    if not digits:
+        return 0
+    plain = digits.rstrip("0")
+    size = exponent.lstrip("+-").lstrip("0")
+    if len(size) <= 9:  # a message has fewer digits than more of them move the point by
+        moved = -int(size or 0) if exponent.startswith("-") else int(size or 0)
+        zeros = moved - len(behind) + len(digits) - len(plain)
+    else:
+        zeros = -1 if exponent.startswith("-") else _DIGITS_MAX
+    if zeros < 0:
+        raise BadValue("expected an integer, got a number with a fraction")
+    number = int(plain) * 10**zeros if len(plain) + zeros <= _DIGITS_MAX else 10**_DIGITS_MAX
+    return -number if text.startswith("-") else number
+
+
+int2, int4, int8 = (_integer(name, False) for name in _INT_LIMITS)
+INTEGERS_ONCE = {name: _integer(name, True) for name in _INT_LIMITS}
+"""Those of values that are read once and for all."""
 
 
 def float8(value: object) -> float:

@@ -119,7 +119,7 @@ def schema_ids(values: Iterable[bytes | None]) -> set[int]:
 
 
 def _json(columns: Columns, member: str = "") -> Decode:
-    plan = planned(columns)
+    plan = planned(columns, once=True)
     if not any(map(_may_grow, columns)):
         return lambda data: decode_json(data, plan, member)
 

@@ -302,6 +302,10 @@ rows.
 | `AVRO USING SCHEMA '…'` | the fields of that schema; messages are bare Avro | the same |
 | `PROTOBUF MESSAGE 'package.Name' USING SCHEMA '\\x…'` | the fields of that message | the same |
 
+Of `JSON` an integer is a number without fraction and exponent, as older releases have it, where the source is read in
+place (see below). Where it is copied any whole number is one, however it is written (`1.0`, `1e3`), as pandas and
+others write them; `1.5` is no row, and is not rounded.
+
 A message of CSV whose fields are exactly the names of its `HEADER` is a header: no row and no error, wherever it
 stands, for a topic has no first line, and files are sent one after another. (As identifiers names are in lower case,
 unless they are in quotes.) It needs catalog format 11.
