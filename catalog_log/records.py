@@ -15,7 +15,7 @@ from catalog_log.object_records import from_record, to_record, version_of
 from catalog_log.objects import Item
 from schemas import codec
 
-FORMAT_VERSION = 13
+FORMAT_VERSION = 14
 """The catalog format that this code begins new catalogs with.  It lives in the genesis of every catalog and is not the
 code's version: two code versions run side by side as long as both know the catalog's, and each writes what that allows.
 
@@ -35,7 +35,8 @@ with a header: ``HEADERS_FROM``.
 Format 12 has sources that are generated together, those of TPCH and of Protocol Buffers: ``GROUPS_FROM``,
 ``TPCH_FROM``, ``PROTOBUF_FROM``.
 Format 13 has commits name keys in the order of their values, and sources whose rows are posted: ``RANGES_FROM``,
-``WEBHOOKS_FROM``."""
+``WEBHOOKS_FROM``.
+Format 14 has such whose bodies are many rows: ``POSTED_MANY_FROM``."""
 
 DEFINITIONS_FROM = 3
 """The first format in which a view is a :class:`~catalog_log.objects.Definition`, not
@@ -99,6 +100,9 @@ that knows format 12 alone would name the keys that it writes by digests, which 
 
 WEBHOOKS_FROM = 13
 """The first format in which a source's rows may be posted: code that knows format 12 alone cannot decode one."""
+
+POSTED_MANY_FROM = 14
+"""The first format in which a posted body may be many rows: code that knows format 13 alone would take one for one."""
 
 KNOWN_FORMATS = frozenset(range(1, FORMAT_VERSION + 1))
 """Catalog formats that this code can fold.  Any other in a genesis stops the process."""

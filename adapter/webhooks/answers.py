@@ -27,9 +27,9 @@ class Answer:
     body: dict[str, object]
 
 
-def done(added: bool) -> Answer:
-    """The row is there, and visible: by this request, or by one of its id before it."""
-    return Answer(200, {"added": 1 if added else 0})
+def done(added: int) -> Answer:
+    """The rows are there, and visible: so many by this request, or none where one of its id was before it."""
+    return Answer(200, {"added": added})
 
 
 def refused(error: TidemarkError, has_id: bool) -> Answer:
@@ -54,10 +54,10 @@ def _status(error: TidemarkError) -> int:
         return 503
     if isinstance(error, Unproved):
         return 401
-    if isinstance(error, InvalidUsage):
-        return 404 if error.sqlstate in _ABSENT else 400
     if error.sqlstate == "54000":
         return 413
+    if isinstance(error, InvalidUsage):
+        return 404 if error.sqlstate in _ABSENT else 400
     if isinstance(error, Conflict):
         return 409
     if isinstance(error, (Rejected, Unavailable)):

@@ -143,7 +143,7 @@ class Webhooks:
             log.exception("a post failed", extra={"reference": logged(error)})
             return refused(internal(error, "the adapter"), has_id)
 
-    async def _in_time(self, post) -> bool:
+    async def _in_time(self, post) -> int:
         """What became of ``post``.  Where it is cancelled in time nothing was written; what is under way by then is
         waited for, which is bounded (:func:`journal.aio.to_its_end`)."""
         task = asyncio.ensure_future(post)

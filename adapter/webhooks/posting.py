@@ -2,10 +2,12 @@
 
 Promises: once :meth:`Posting.post` returns, the row is durable and visible to everybody, and there is one row of that
 source with that request's id, whichever adapters it was posted over and however often.  A row without an id is there
-once for each return.
+once for each return.  Of a body that is many rows there are all or none, and all of one request.
 
 So it is ``INSERT … ON CONFLICT DO NOTHING`` on the id, whose commit hangs on that id (:mod:`adapter.execute.uniques`).
 Rows without an id hang on nothing, and share commits as small INSERTs do (:mod:`adapter.execute.write_groups`).
+Many rows are a plain INSERT, on the id with each row's number: another request of that id has a first row, too, and so
+fails as a whole, where DO NOTHING would add what it has more.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from adapter.webhooks.requests import Headers, check, posted
 from catalog_log.image import Image
 from catalog_log.objects import WebhookSource
 from collection.secrets import secret_in
+from journal.errors import InvalidUsage
 from sql.objects.identifiers import quoted
 from sql.objects.names import SystemRelation, relation
 from sql.statements.plan_cache import Statement
@@ -62,30 +65,34 @@ class Posting:
             secret = await asyncio.to_thread(secret_in, proof.secret)
             check(proof, secret, headers, body)
 
-    async def post(self, database: str, schema: str, item: WebhookSource, headers: Headers, body: bytes) -> bool:
-        """Whether the row was added; else it was there by its id.
+    async def post(self, database: str, schema: str, item: WebhookSource, headers: Headers, body: bytes) -> int:
+        """How many rows were added; none where one was there by its id.
 
         Raises ``InvalidUsage`` for what is no row of it, ``Conflict`` where the source was replaced, and what an
         INSERT raises.  Cancelled it answers if the row is under way, else nothing was written.
         """
         row = posted(item, headers, body)
+        if not row.rows:
+            return 0
         session = SessionState(0, USER, database)
         statement = await self._statement(database, schema, item, row.request_id is not None)
         prepared = await self._executor.prepare_statement(session, statement)
         oids = prepared.param_oids
         params = decode_params(oids, [1 if value is not None and n == 0 and item.format == "bytes" else 0
                                       for n, value in enumerate(row.values)], row.values)  # fmt: skip
-        result = await self._executor.run(session, prepared, params)
-        return result.tag == "INSERT 0 1"
+        try:
+            result = await self._executor.run(session, prepared, params)
+        except InvalidUsage as error:
+            if item.webhook.many and error.sqlstate == "23505":
+                return 0
+            raise
+        return int(result.tag.rpartition(" ")[2])
 
     async def _statement(self, database: str, schema: str, item: WebhookSource, once: bool) -> Statement:
         key = database, schema, item.name, item.id, once
         found = self._statements.get(key)
         if found is None:
-            values = ", ".join(f"${n}" for n in range(1, len(item.columns) + 1))
-            text = f"insert into {quoted(schema)}.{quoted(item.name)} values ({values})"
-            if once:
-                text += " on conflict do nothing"
+            text = f"insert into {quoted(schema)}.{quoted(item.name)} {_rows(item, once)}"
             found = await self._executor.plans.once(text, ())
             found.parsed = replace(found.parsed, posted=item.id)
             self._statements[key] = found
@@ -93,3 +100,12 @@ class Posting:
                 self._statements.popitem(last=False)
         self._statements.move_to_end(key)
         return found
+
+
+def _rows(item: WebhookSource, once: bool) -> str:
+    if not item.webhook.many:
+        values = ", ".join(f"${n}" for n in range(1, len(item.columns) + 1))
+        return f"values ({values})" + (" on conflict do nothing" if once else "")
+    headers = [f"${n}::{column.type}" for n, column in enumerate(item.columns[3:], 3)]
+    values = ", ".join(["e.value", "$2::text", "e.ordinality", *headers])
+    return f"select {values} from jsonb_array_elements($1::jsonb) with ordinality as e (value, ordinality)"

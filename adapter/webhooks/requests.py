@@ -1,4 +1,4 @@
-"""What a request gives: whether it is let in, its id, and the row that it is.  Pure.
+"""What a request gives: whether it is let in, its id, and the rows that it is.  Pure.
 
 The body is proved as it came, byte for byte, before anything reads it.
 """
@@ -15,10 +15,22 @@ from dataclasses import dataclass
 
 from catalog_log.objects import PostCheck, Webhook, WebhookSource
 from catalog_log.objects.reading import BYTES
+from catalog_log.objects.webhook import NDJSON
 from journal.errors import InvalidUsage
+from values.bad_text import BadText
+from values.text.jsonb import parse_jsonb
 
 ID_CHARS_MAX = 255
 """Of a request's id.  Those of senders are UUIDs or hashes: 36 to 64 characters."""
+
+ROWS_MAX = 10_000
+"""Of a body: one of 1 MiB has a hundred bytes for each."""
+
+AGAIN_BYTES_MAX = 4 * 1024 * 1024
+"""Of a request's id and headers, which each of its rows has: what one row may have (``ROW_BYTES_MAX``)."""
+
+_TOLD_CHARS_MAX = 500
+_BLANKS = b" \t\r"
 
 Headers = Sequence[tuple[str, str]]
 """Names in lower case with values, in the order in which they came."""
@@ -38,10 +50,12 @@ class Unlike(InvalidUsage):
 
 @dataclass(frozen=True)
 class Posted:
-    """A row, by the source's columns, each as its parameter comes on the wire: text, or the bytes of a bytea."""
+    """A row, by the source's columns, each as its parameter comes on the wire: text, or the bytes of a bytea.  Where a
+    body may be many rows it is a list in JSON, and the others have what is in each of them."""
 
     values: tuple[bytes | None, ...]
     request_id: str | None
+    rows: int = 1
 
 
 def check(proof: PostCheck, secret: str, headers: Headers, body: bytes) -> None:
@@ -68,11 +82,14 @@ def _decoded(text: str, encoding: str) -> bytes:
 
 
 def posted(item: WebhookSource, headers: Headers, body: bytes) -> Posted:
-    """The row that a request is.  Raises ``InvalidUsage`` 22023 for an id that is none, 22021 for text that is not
-    UTF-8; what is wrong with JSON is found where the row is written."""
+    """The rows that a request is.  Raises ``InvalidUsage`` 22023 for an id that is none, 22021 for text that is not
+    UTF-8, 22P02 for what is no rows, 54000 for too many; what is wrong with a value is found where it is written."""
     webhook = item.webhook
     if webhook.format != BYTES:
         _check_text(body, "the body")
+    rows = 1
+    if webhook.many:
+        rows, body = _many(body, webhook.format)
     request_id = _request_id(webhook, headers)
     values: list[bytes | None] = [body, None if request_id is None else request_id.encode()]
     for name in webhook.included:
@@ -86,7 +103,35 @@ def posted(item: WebhookSource, headers: Headers, body: bytes) -> Posted:
         for name, value in every.items():
             _of_header(name, value or "")
         values.append(json.dumps(every).encode())
-    return Posted(tuple(values), request_id)
+    again = sum(len(each or b"") for each in values[1:])
+    if webhook.many and rows * again > AGAIN_BYTES_MAX:
+        told = f"{rows} rows with {again} bytes of an id and headers each, at most {AGAIN_BYTES_MAX} bytes are taken"
+        raise InvalidUsage(told, sqlstate="54000")
+    return Posted(tuple(values), request_id, rows)
+
+
+def _many(body: bytes, form: str) -> tuple[int, bytes]:
+    """How many rows a body is, and the list of them in JSON."""
+    if form == NDJSON:
+        lines = [line for line in body.split(b"\n") if line.strip(_BLANKS)]
+        for number, line in enumerate(lines, 1):
+            _value(line, f"line {number} of the body")
+        rows, body = len(lines), b"[" + b",".join(lines) + b"]"
+    else:
+        whole = _value(body, "the body")
+        if not isinstance(whole, list):
+            raise Unlike("the body is no JSON array")
+        rows = len(whole)
+    if rows > ROWS_MAX:
+        raise InvalidUsage(f"the body is {rows} rows, at most {ROWS_MAX} are taken", sqlstate="54000")
+    return rows, body
+
+
+def _value(raw: bytes, what: str) -> object:
+    try:
+        return parse_jsonb(raw.decode())
+    except BadText as error:
+        raise InvalidUsage(f"{what}: {error.message}"[:_TOLD_CHARS_MAX], sqlstate=error.sqlstate) from None
 
 
 def _request_id(webhook: Webhook, headers: Headers) -> str | None:

@@ -2,7 +2,8 @@
 
 Its rows are written, kept and bound as a table's, so whoever reads, stores or counts tables has nothing to learn; what
 is its own is what a request must look like, and which of its parts are columns.  Columns are, in this order: the body,
-the id of the request, the headers that are columns, and all headers where they are one.
+the id of the request, which of its rows it is where a body may be many, the headers that are columns, and all headers
+where they are one.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from catalog_log.objects.connection import Secret
 from catalog_log.objects.item import Column, Item, Record
 from catalog_log.objects.table import Table
 
-BODY, REQUEST_ID = 0, 1
-"""The places of columns that every such source has."""
+JSON_ARRAY, NDJSON = "json array", "ndjson"
+"""What bodies of many rows are: a list in JSON, or a value of JSON in each line."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class PostCheck:
 @dataclass(frozen=True)
 class Webhook:
     format: str
-    """``json``, ``text`` or ``bytes``."""
+    """``json``, ``text`` or ``bytes``, or one of those of many rows."""
     id_header: str
     """The header that has the request's id."""
     included: tuple[str, ...] = ()
@@ -47,6 +48,11 @@ class Webhook:
     left_out: tuple[str, ...] = ()
     """Headers that are not among all of them."""
     check: PostCheck | None = None
+
+    @property
+    def many(self) -> bool:
+        """Whether a body may be many rows, or none."""
+        return self.format in (JSON_ARRAY, NDJSON)
 
     def text(self) -> str:
         """As a record has it."""

@@ -12,6 +12,7 @@ from dataclasses import replace
 from catalog_log import records
 from catalog_log.objects import UNIQUE, Column, Webhook, WebhookSource
 from catalog_log.objects.reading import BYTES, JSON, TEXT
+from catalog_log.objects.webhook import JSON_ARRAY, NDJSON
 from journal.errors import InvalidUsage
 from sql.objects.identifiers import check_columns, check_identifier
 from sql.objects.item_ids import ItemIds
@@ -26,7 +27,7 @@ from sql.syntax.column_defs import SYSTEM_COLUMNS
 from sql.syntax.constraints import Constraint
 from trees.errors import unsupported
 
-_TYPES = {JSON: "jsonb", TEXT: "text", BYTES: "bytea"}
+_TYPES = {JSON: "jsonb", TEXT: "text", BYTES: "bytea", JSON_ARRAY: "jsonb", NDJSON: "jsonb"}
 
 HEADERS_MAX = 100
 """Headers that are columns: a request has at most 128 (``adapter.webhooks.listener``)."""
@@ -36,20 +37,28 @@ def plan_create_webhook(s: st.CreateWebhook, image: ImageLike, names: Names) -> 
     """A new source and the index of its requests' ids.
 
     Raises 42P07, 3F000, 42501, 42622, 42701, 42704; 22023 for what is no place of a secret, 54011 for too many
-    headers, 0A000 in catalogs of formats before 13.
+    headers, 0A000 in catalogs of formats before 13, and 14 where a body is many rows.
     """
     schema = target_schema(image, names, s.name)
     name = check_identifier(s.name.last)
-    if image.genesis.format_version < records.WEBHOOKS_FROM:
+    webhook = Webhook(
+        s.format, s.id_header, tuple([each for each, _ in s.included]), s.all_headers, s.left_out, s.check
+    )
+    least = records.POSTED_MANY_FROM if webhook.many else records.WEBHOOKS_FROM
+    if image.genesis.format_version < least:
+        what = f"BODY FORMAT {s.format.upper()}" if webhook.many else "FROM WEBHOOK"
         raise unsupported(
-            f"FROM WEBHOOK in a catalog of format {image.genesis.format_version}",
-            hint=f"such sources are kept by catalogs made with format {records.WEBHOOKS_FROM} or later",
+            f"{what} in a catalog of format {image.genesis.format_version}",
+            hint=f"such sources are kept by catalogs made with format {least} or later",
         )
     if len(s.included) > HEADERS_MAX:
         raise InvalidUsage(f"{len(s.included)} headers as columns, at most {HEADERS_MAX} are taken", sqlstate="54011")
     if s.check is not None:
         check_secret("secret", s.check.secret)
     columns = [Column("body", _TYPES[s.format], False), Column("request_id", "text")]
+    if webhook.many:
+        columns.append(Column("ordinality", "int8", False))
+    key = tuple([each.name for each in columns[1:]])
     for _, column in s.included:
         if column in SYSTEM_COLUMNS:
             told = f'column name "{column}" conflicts with a system column name'
@@ -61,13 +70,9 @@ def plan_create_webhook(s: st.CreateWebhook, image: ImageLike, names: Names) -> 
     if taken(image, schema, name):
         return exists("relation", name, s.if_not_exists, s.tag)
     ids = ItemIds(image)
-    webhook = Webhook(
-        s.format, s.id_header, tuple([each for each, _ in s.included]), s.all_headers, s.left_out, s.check
-    )
     item = WebhookSource(ids.item(), schema.id, name, s.text, new_columns(image, columns), webhook=webhook)
-    key = Constraint(UNIQUE, ("request_id",))
     where = names if s.cluster is None else replace(names, cluster=s.cluster)
-    item, indexes = with_constraints(item, [key], schema, ids, image, where)
+    item, indexes = with_constraints(item, [Constraint(UNIQUE, key)], schema, ids, image, where)
     return created(ids, s.tag, item, *indexes, also=how_stored(item, s.stored, image))
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from catalog_log.objects import PostCheck, Secret
 from catalog_log.objects.reading import BYTES, JSON, TEXT
+from catalog_log.objects.webhook import JSON_ARRAY, NDJSON
 from journal.errors import InvalidUsage
 from sql.syntax.clustering import HowStored, read_how_stored
 from sql.syntax.connections import read_secret
@@ -45,15 +46,14 @@ class CreateWebhook(DDL):
 def read_webhook(c: Cursor, text: str, name: Name, exists: bool, cluster: str | None) -> CreateWebhook:
     """What stands behind FROM WEBHOOK."""
     c.expect("body", "format")
-    kind = next((each for each in (JSON, TEXT, BYTES) if c.take(each)), None)
+    kind = next((each for each in (JSON, TEXT, BYTES, NDJSON) if c.take(each)), None)
     if kind is None:
-        if c.word() in ("avro", "csv", "protobuf", "regex", "ndjson"):
-            raise unsupported(f"BODY FORMAT {c.word().upper()}", hint="JSON, TEXT and BYTES are there",
-                              position=c.position)  # fmt: skip
+        if c.word() in ("avro", "csv", "protobuf", "regex"):
+            hint = "JSON, JSON ARRAY, NDJSON, TEXT and BYTES are there"
+            raise unsupported(f"BODY FORMAT {c.word().upper()}", hint=hint, position=c.position)
         raise c.error()
-    if c.word() == "array":
-        raise unsupported("BODY FORMAT JSON ARRAY", hint="BODY FORMAT JSON keeps the array as one value: a view takes "
-                          "it apart with jsonb_array_elements", position=c.position)  # fmt: skip
+    if kind == JSON and c.take("array"):
+        kind = JSON_ARRAY
     included: list[tuple[str, str]] = []
     all_headers, left_out = False, ()
     while c.take("include"):

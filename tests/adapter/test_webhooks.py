@@ -118,9 +118,15 @@ def test_who_had_no_id_is_told_what_sending_again_means() -> None:
 
 
 async def post(poster: Posting, body: bytes, request_id: str | None = None, name: str = "h") -> bool:
+    added = await post_many(poster, body, request_id, name)
+    assert added in (0, 1)
+    return added == 1
+
+
+async def post_many(poster: Posting, body: bytes, request_id: str | None = None, name: str = "h", more=()) -> int:
     item = await poster.source(*AT, name)
     headers = [] if request_id is None else [("idempotency-key", request_id)]
-    return await poster.post(*AT, item, headers, body)
+    return await poster.post(*AT, item, [*headers, *more], body)
 
 
 MADE = "create source h from webhook body format json"
@@ -184,6 +190,62 @@ def test_a_source_that_was_replaced_takes_nothing_that_was_let_in_by_the_one_bef
             assert await a.sql("select count(*) from h") == [(0,)]
 
     run(story)
+
+
+def test_a_body_of_many_rows_is_there_as_a_whole_or_not_at_all() -> None:
+    async def story(world):
+        async with world.adapter("a") as a, world.adapter("b") as b:
+            await a.sql("create source h from webhook body format json array include header 'x' as x include headers")
+            await a.sql("create source l from webhook body format ndjson")
+            one, other = Posting(a.executor), Posting(b.executor)
+            assert await post_many(one, b'[{"n": 1}, null, [2.50]]', "r1", more=[("x", "y")]) == 3
+            assert await post_many(other, b'[{"n": 1}, null, [2.50]]', "r1") == 0
+            assert await post_many(other, b"[1, 2, 3, 4, 5]", "r1") == 0, "the first one stays, whatever comes later"
+            assert await post_many(one, b"[]", "r2") == 0, "of which nothing says that it was here"
+            assert await post_many(other, b"[7]", "r2") == 1
+            assert await post_many(one, b"[8, 8]") == 2 and await post_many(one, b"[8, 8]") == 2, "without an id"
+            told = await b.sql("select body::text, request_id, ordinality, x from h order by 2, 3 limit 4")
+            assert told == [('{"n": 1}', "r1", 1, "y"), ("null", "r1", 2, "y"), ("[2.50]", "r1", 3, "y"),
+                            ("7", "r2", 1, None)]  # fmt: skip
+            assert await a.sql("select count(*), count(headers) from h") == [(8, 8)]
+            assert await post_many(one, b'{"a": 1}\r\n\n"\xe2\x80\xa8"\n 3 ', "r", "l") == 3
+            assert await post_many(other, b"4", "r", "l") == 0
+            told = await a.sql("select body::text, ordinality from l order by 2")
+            assert told == [('{"a": 1}', 1), ('"\u2028"', 2), ("3", 3)]
+            lists = (b'{"a": 1}', b"[1, 2", b"1", b'["\\u0000"]', b'["\\ud800"]', b"[1e999999]", b"[NaN]", b"",
+                     b"[" * 200 + b"]" * 200)  # fmt: skip
+            lines = (b"1\n2,3", b"1],[2", b"1\n{", b"1 2", b"[\n]", b"1\n2\0")
+            for name, body in (*(("h", each) for each in lists), *(("l", each) for each in lines)):
+                with pytest.raises(InvalidUsage) as error:
+                    await post_many(one, body, "bad", name)
+                assert refused(error.value, True).status == 400, body
+            assert await a.sql("select count(*) from h union all select count(*) from l") == [(8,), (3,)]
+
+    run(story)
+
+
+def test_of_many_rows_who_is_second_at_the_commit_adds_nothing() -> None:
+    async def story(world):
+        async with world.adapter("a") as a, world.adapter("b") as b:
+            await a.sql("create source h from webhook body format json array")
+            one, other = Posting(a.executor), Posting(b.executor)
+            before_commit(a, lambda: post_many(other, b"[1, 2]", "r1"))
+            assert await post_many(one, b"[1, 2, 3, 4]", "r1") == 0
+            assert await a.sql("select body::text from h order by ordinality") == [("1",), ("2",)]
+            each = [post_many(poster, b"[1, 2, 3]", f"s{n}") for n in range(4) for poster in (one, other) for _ in "ab"]
+            assert sum(await asyncio.gather(*each)) == 12
+            assert await a.sql("select count(*), count(distinct request_id) from h") == [(14, 5)]
+
+    run(story)
+
+
+def test_rows_of_a_body_are_counted_before_they_are_many_times_as_large() -> None:
+    many = source(format="json array", all_headers=True)
+    assert posted(many, [("id", "r")], b"[1, [2, 3]]").rows == 2
+    for body, headers in ((b"[" + b"1," * 10_000 + b"1]", []), (b"[" + b"1," * 999 + b"1]", [("x", "y" * 5000)])):
+        with pytest.raises(InvalidUsage) as error:
+            posted(many, headers, body)
+        assert error.value.sqlstate == "54000" and refused(error.value, False).status == 413
 
 
 def test_what_is_no_json_and_what_is_no_source_changes_nothing() -> None:

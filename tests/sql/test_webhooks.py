@@ -7,7 +7,7 @@ import pytest
 from adapter.execute.show import ROWS as SHOWN
 from catalog_log.object_records import from_record, to_record
 from catalog_log.objects import Index, PostCheck, Secret, Webhook, WebhookSource
-from catalog_log.records import WEBHOOKS_FROM
+from catalog_log.records import POSTED_MANY_FROM, WEBHOOKS_FROM
 from journal.errors import InvalidUsage
 from sql.statements.ddl import plan_ddl
 from sql.statements.insert import table_named
@@ -41,6 +41,17 @@ def test_a_body_is_a_column_and_the_id_of_its_request_is_unique(word, kind) -> N
     assert source.webhook == Webhook(word, "idempotency-key")
 
 
+@pytest.mark.parametrize("word", ["json array", "ndjson"])
+def test_a_body_of_many_rows_has_them_numbered(word) -> None:
+    source, image = made(f"from webhook body format {word} include header 'a' as a")
+    told = [(c.name, c.type, c.nullable) for c in source.columns]
+    assert told[:2] == [("body", "jsonb", False), ("request_id", "text", True)]
+    assert told[2:] == [("ordinality", "int8", False), ("a", "text", True)]
+    [index] = image.dependents(source.id)
+    assert index.constraint == "unique" and index.key == ("request_id", "ordinality")
+    assert source.webhook == Webhook(word, "idempotency-key", ("a",))
+
+
 def test_headers_are_columns_and_names_of_headers_have_no_case() -> None:
     source, _ = made("from webhook body format text include header 'X-Kind' as kind include headers (not 'Cookie') "
                      "with (request id header = 'X-Request-Id')")  # fmt: skip
@@ -68,7 +79,9 @@ def test_a_check_is_a_secret_or_an_hmac_of_the_body(test, wanted) -> None:
     ("said", "sqlstate"),
     [
         ("create source h from webhook body format avro", "0A000"),
-        ("create source h from webhook body format json array", "0A000"),
+        ("create source h from webhook body format text array", "42601"),
+        ("create source h from webhook body format ndjson array", "42601"),
+        ("create source h from webhook body format json array include header 'a' as ordinality", "42701"),
         ("create source h from webhook", "42601"),
         ("create source h from webhook body format json include headers ('x')", "0A000"),
         ("create source h from webhook body format json include header 'a b' as c", "22023"),
@@ -95,6 +108,9 @@ def test_what_is_refused_says_so(said, sqlstate) -> None:
 def test_catalogs_that_older_code_reads_have_none() -> None:
     found = refusal("create source h from webhook body format json", empty_image(WEBHOOKS_FROM - 1))
     assert found.sqlstate == "0A000" and f"format {WEBHOOKS_FROM}" in found.hint
+    for word in ("json array", "ndjson"):
+        found = refusal(f"create source h from webhook body format {word}", empty_image(POSTED_MANY_FROM - 1))
+        assert found.sqlstate == "0A000" and f"format {POSTED_MANY_FROM}" in found.hint
 
 
 EVERYTHING = (
@@ -104,7 +120,10 @@ EVERYTHING = (
 )
 
 
-@pytest.mark.parametrize("said", ["from webhook body format json", EVERYTHING])
+MANY = "from webhook body format json array include header 'x' as y include headers"
+
+
+@pytest.mark.parametrize("said", ["from webhook body format json", EVERYTHING, MANY])
 def test_what_is_shown_makes_the_same_again(said) -> None:
     source, image = made(said)
     [(_, shown)] = SHOWN[st.ShowCreate](parse("show create source h"), image, names())

@@ -16,7 +16,7 @@ def _created(item: WebhookSource, name: str, image: ImageLike) -> str:
     cluster = None if kept is None else image.get(model.CLUSTERS, kept.cluster_id)
     where = "" if cluster is None else f" IN CLUSTER {quoted(cluster.name)}"
     lines = [f"CREATE SOURCE {name}{where}", f"FROM WEBHOOK BODY FORMAT {webhook.format.upper()}"]
-    columns = item.columns[2:]
+    columns = item.columns[3 if webhook.many else 2 :]
     for header, column in zip(webhook.included, columns, strict=False):
         lines.append(f"INCLUDE HEADER {_text(header)} AS {quoted(column.name)}")
     if webhook.all_headers:
