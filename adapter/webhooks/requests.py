@@ -113,10 +113,10 @@ def posted(item: WebhookSource, headers: Headers, body: bytes) -> Posted:
 def _many(body: bytes, form: str) -> tuple[int, bytes]:
     """How many rows a body is, and the list of them in JSON."""
     if form == NDJSON:
-        lines = [line for line in body.split(b"\n") if line.strip(_BLANKS)]
-        for number, line in enumerate(lines, 1):
+        lines = [(number, line) for number, line in enumerate(body.split(b"\n"), 1) if line.strip(_BLANKS)]
+        for number, line in lines:
             _value(line, f"line {number} of the body")
-        rows, body = len(lines), b"[" + b",".join(lines) + b"]"
+        rows, body = len(lines), b"[" + b",".join([line for _, line in lines]) + b"]"
     else:
         whole = _value(body, "the body")
         if not isinstance(whole, list):

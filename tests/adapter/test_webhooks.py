@@ -290,6 +290,11 @@ def test_a_request_is_answered_over_http_within_its_limits(monkeypatch) -> None:
 
                     assert await said("h", b'{"a": 1}', **{"Idempotency-Key": "r"}) == (200, {"added": 1})
                     assert await said("h", b'{"a": 1}', **{"Idempotency-Key": "r"}) == (200, {"added": 0})
+                    await a.sql("create source m from webhook body format ndjson")
+                    assert await said("m", b"1\n2\n", **{"Idempotency-Key": "r"}) == (200, {"added": 2})
+                    assert await said("m", b"1\n2\n", **{"Idempotency-Key": "r"}) == (200, {"added": 0})
+                    status, told = await said("m", b"1\n\n{")
+                    assert (status, told["sqlstate"]) == (400, "22P02") and "line 3 of the body" in told["error"]
                     assert (await said("h", b"{"))[0] == 400
                     assert (await said("h", b"1" * 1001))[0] == 413
                     assert (await said("h", b"1", **{"Content-Encoding": "gzip"}))[0] == 415

@@ -215,6 +215,59 @@ def test_what_is_none_of_its_schema_is_refused_whether_anybody_asks_for_it_or_no
             read(b"head" + data, 4)
 
 
+def drawn(rng: random.Random, depth: int, count: list[int]) -> tuple[object, object]:
+    """A type of any kind, and a value of it."""
+    count[0] += 1
+    kind = rng.choice(["null", "boolean", "int", "long", "double", "string", "bytes", "enum", "fixed"]
+                      + ["record", "array", "map", "union"] * (depth > 0))  # fmt: skip
+    name = f"n{count[0]}"
+    match kind:
+        case "null":
+            return "null", None
+        case "boolean":
+            return kind, rng.random() < 0.5
+        case "int" | "long":
+            return kind, rng.choice([0, -1, 64, -65, (1 << 31) - 1, -(1 << 31), *((-(1 << 63),) * (kind == "long"))])
+        case "double":
+            return kind, rng.random()
+        case "string" | "bytes":
+            said = "é" * rng.choice([0, 1, 100])
+            return kind, said if kind == "string" else said.encode()
+        case "enum":
+            return {"type": kind, "name": name, "symbols": ["A", "B"]}, rng.choice("AB")
+        case "fixed":
+            return {"type": kind, "name": name, "size": 3}, b"abc"
+        case "record":
+            inner = [drawn(rng, depth - 1, count) for _ in range(rng.randrange(1, 4))]
+            fields = [{"name": f"f{n}", "type": each} for n, (each, _) in enumerate(inner)]
+            return {"type": kind, "name": name, "fields": fields}, {f"f{n}": each for n, (_, each) in enumerate(inner)}
+        case "union":
+            inner, value = drawn(rng, depth - 1, count)
+            alone = inner == "null" or isinstance(inner, list)
+            return (inner, value) if alone else (["null", inner], rng.choice([None, value]))
+    inner, value = drawn(rng, depth - 1, count)
+    if kind == "map":
+        return {"type": kind, "values": inner}, {f"k{n}": value for n in range(rng.choice([0, 1, 3]))}
+    if inner == "null" or isinstance(inner, dict) and inner["type"] == "record":
+        inner, value = "int", 5  # what may take no bytes is in no array
+    return {"type": kind, "items": inner}, [value] * rng.choice([0, 1, 3])
+
+
+def test_whatever_is_written_by_a_schema_is_walked_to_its_end() -> None:
+    rng = random.Random(seed_of_commit())
+    for _ in range(300):
+        said, value = drawn(rng, 4, [0])
+        of, other = schema(record(("f", said))), schema(record(("g", "int", 1)))
+        data = written(of, {"f": value})
+        assert reading(of, of)(b"xx" + data, 2) == {"f": value}
+        assert reading(of, other)(data, 0) == {"g": 1}
+        if data:
+            with pytest.raises(BadMessage):
+                reading(of, other)(data[:-1], 0)
+        with pytest.raises(BadMessage, match="left over|not a value"):
+            reading(of, other)(data + b"\0", 0)
+
+
 def test_a_schema_that_names_itself_out_is_walked_by_as_many_steps_as_it_has_words() -> None:
     said: object = "int"
     for n in range(12):
