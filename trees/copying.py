@@ -8,7 +8,7 @@ Why: planning copies what it puts elsewhere, a node of a statement some five tim
 about each by a walk of its own.
 
 Whoever plans a statement has an :data:`allowance` of nodes (:func:`trees.budget.bounded` gives it): what is written out
-twice at each level, as ``nullif`` of numerics is, would take any time before anybody saw how large it has become.
+twice at each level, as a comparison of rows is, would take any time before anybody saw how large it has become.
 """
 
 from __future__ import annotations

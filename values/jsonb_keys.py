@@ -20,6 +20,11 @@ def key(text: str) -> str:
     return _key(value) if isinstance(value, list | dict) else f"{_ARRAY}{1:08}0{_key(value)}"
 
 
+def unless(text: str, other: str) -> str | None:
+    """What was given, where its key is not ``other``."""
+    return None if key(text) == other else text
+
+
 def _key(value: object) -> str:
     if value is None:
         return _NULL

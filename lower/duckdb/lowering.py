@@ -10,8 +10,9 @@ from sqlglot.errors import SqlglotError
 
 from functions.registry import FUNCTIONS
 from lower.duckdb.forms import written_out
+from lower.forms.filling import once
 from trees.errors import untold
-from trees.nodes import Ordinality, call, data_type, unnest
+from trees.nodes import Ordinality, call, data_type, loose, unnest
 from trees.types import DATE, FLOAT8, INT8, TIMESTAMP
 from values.types import SqlType
 
@@ -59,6 +60,7 @@ _PRESENT = exp.Lambda(
 
 
 _TEN = re.compile("10*")
+_SOME = re.compile("^[0-9.]*[1-9]")
 
 
 def _is_decimal(node: exp.Expression) -> bool:
@@ -74,23 +76,33 @@ def _quotient(node: exp.Div) -> exp.Expression:
             zeros = len(divisor.this) - 1
             part = exp.Literal.number("0." + "0" * (zeros - 1) + "1" if zeros else "1")
             return exp.Paren(this=exp.Mul(this=node.this.copy(), expression=part))
-    zero = exp.and_(
-        exp.EQ(this=node.expression.copy(), expression=exp.Literal.number(0)),
-        exp.Not(this=exp.Is(this=node.this.copy(), expression=exp.Null())),
-    )
-    refused = call("error", exp.Literal.string("tm:22012:division by zero"))
-    return exp.Case(ifs=[exp.If(this=zero, true=refused)], default=node.copy())
+    elif isinstance(divisor, exp.Literal) and not divisor.is_string and _SOME.search(divisor.this):
+        return node.copy()
+
+    def looked_at(value: exp.Expression, by: exp.Expression) -> exp.Expression:
+        zero = exp.and_(
+            exp.EQ(this=by.copy(), expression=exp.Literal.number(0)),
+            exp.Not(this=exp.Is(this=value.copy(), expression=exp.Null())),
+        )
+        refused = call("error", exp.Literal.string("tm:22012:division by zero"))
+        quotient = exp.Div(**{**node.args, "this": loose(value), "expression": loose(by)})
+        return exp.Case(ifs=[exp.If(this=zero, true=refused)], default=quotient)
+
+    return once([node.this, divisor], looked_at, "duckdb")
 
 
 def _remainder(node: exp.Mod) -> None:
     """DuckDB divides for it, which overflows for the least number by -1; by 1 the rest is 0 as well."""
-    divisor = node.expression
-    if isinstance(divisor, exp.Literal):
+    if isinstance(node.expression, exp.Literal):
         return
-    compared = exp.Cast(this=divisor.copy(), to=data_type(FLOAT8))  # a numeric may have no room for a 1
-    minus_one = exp.EQ(this=compared, expression=exp.Neg(this=exp.Literal.number(1)))
-    one = exp.Neg(this=exp.Paren(this=divisor.copy()))  # of its own type
-    divisor.replace(exp.Case(ifs=[exp.If(this=minus_one, true=one)], default=divisor.copy()))
+
+    def looked_at(divisor: exp.Expression) -> exp.Expression:
+        compared = exp.Cast(this=divisor.copy(), to=data_type(FLOAT8))  # a numeric may have no room for a 1
+        minus_one = exp.EQ(this=compared, expression=exp.Neg(this=exp.Literal.number(1)))
+        one = exp.Neg(this=exp.Paren(this=divisor.copy()))  # of its own type
+        return exp.Case(ifs=[exp.If(this=minus_one, true=one)], default=loose(divisor))
+
+    node.set("expression", once([node.expression], looked_at, "duckdb"))
 
 
 def _typed_literals(node: exp.Binary) -> None:

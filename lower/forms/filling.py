@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from functools import lru_cache
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import lru_cache, partial
 
 import sqlglot
 from sqlglot import exp
 
+from functions.arrays import of_row
 from functions.registry import OWN
 from trees.errors import unsupported
 from trees.nodes import loose
+from trees.said_once import ROW, said_once
+
+_NAMED = re.compile(r"(?<!:):([a-z]\w*)")
 
 Build = Callable[..., exp.Expression]
 
@@ -42,6 +47,25 @@ def _template(text: str, dialect: str) -> exp.Expression:
     return sqlglot.parse_one(text, read=dialect)
 
 
+@lru_cache(maxsize=512)
+def _says_twice(text: str) -> bool:
+    """Whether a form's text names a parameter more than once."""
+    named = _NAMED.findall(text)
+    return len(named) > len(set(named))
+
+
+@lru_cache(maxsize=64)
+def _of_row(names: str, dialect: str) -> tuple[str, str]:
+    spark, duckdb = of_row(names, ":body", ":body")
+    text = spark if dialect == "spark" else duckdb
+    return f"{names} body", text.replace("r -> ", f"{ROW} -> ").replace("lambda r: ", f"lambda {ROW}: ")
+
+
+def _around(dialect: str, fields: Sequence[tuple[str, exp.Expression]], body: exp.Expression) -> exp.Expression:
+    form = _of_row(" ".join(name for name, _ in fields), dialect)
+    return filled(form, [*(each for _, each in fields), body], dialect)
+
+
 def filled(form: tuple[str, str], args: list[exp.Expression], dialect: str) -> exp.Expression:
     """A form's text as a tree, with ``args`` in the places of its parameters (:func:`loose`)."""
     values = dict(zip(form[0].split(), args, strict=True))
@@ -51,6 +75,11 @@ def filled(form: tuple[str, str], args: list[exp.Expression], dialect: str) -> e
         plain = isinstance(value, (exp.Column, exp.Literal, exp.Cast, exp.Func, exp.Paren, exp.Null))
         place.replace(loose(value) if plain else exp.Paren(this=loose(value)))
     return holder if not isinstance(holder.this, (exp.Func, exp.Paren)) else holder.this
+
+
+def once(operands: Sequence[exp.Expression], build: Callable[..., exp.Expression], dialect: str) -> exp.Expression:
+    """``build(*operands)``, which names some of them several times, in an engine's own words."""
+    return said_once(operands, build, partial(_around, dialect))
 
 
 def expand(
@@ -67,8 +96,12 @@ def expand(
     for node in reversed([n for n in calls if (name := str(n.this).lower()) not in OWN and name not in stay]):
         name = str(node.this)
         if name in built:
-            made = built[name](*node.expressions)
+            made = once(node.expressions, built[name], dialect)
         else:  # taken out of the call, or the innermost of a chain would be copied for each that is around it
-            made = filled(forms[name], [each.pop() for each in list(node.expressions)], dialect)
+            form, given = forms[name], [each.pop() for each in list(node.expressions)]
+            if _says_twice(form[1]):
+                made = once(given, lambda *each, form=form: filled(form, list(each), dialect), dialect)
+            else:
+                made = filled(form, given, dialect)
         node.replace(made)
     return holder.this

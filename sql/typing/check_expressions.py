@@ -19,7 +19,7 @@ from sql.typing.check_time import interval_literal
 from sql.typing.comparing import blanks_differ, check_comparable, check_extreme, check_grouped, compared_as_postgres
 from sql.typing.free_numerics import outermost
 from sql.typing.interval_parts import length
-from sql.typing.keys import compared, compared_with_rows, key_of
+from sql.typing.keys import compared, compared_with_rows, nullif
 from sql.typing.rows_compared import in_rows, is_condition
 from sql.typing.scope import Scope
 from sql.typing.windows import WINDOWS
@@ -28,6 +28,7 @@ from trees import types as t
 from trees.budget import joined
 from trees.errors import ambiguous, no_column, no_from_entry, no_operator, unsupported
 from trees.nodes import cast, declared_type, position, swap, text_literal, unnest
+from trees.said_once import said_once
 from values.blanks import BLANKS
 from values.scalars import NOT_FINITE
 from values.types import SqlType
@@ -365,15 +366,19 @@ def _nullif(c: Checker, node: exp.Nullif, scope: Scope) -> SqlType:
         c.give_all([node.this, node.expression], types, "NULLIF")
         types = [found, found]
     if found == t.JSONB or (len(exact) == 2 and t.alternative(*exact).is_free):
-        keys = [key_of(each, got) for each, got in zip((node.this, node.expression), types, strict=True)]
-        same = exp.If(this=exp.EQ(this=keys[0], expression=keys[1]), true=cast(exp.null(), found))
-        node.replace(exp.Case(ifs=[same], default=cast(node.this.copy(), found)))
+        swap(node, nullif(node.this.pop(), node.expression.pop(), types, found))
         return found
     if exact and t.FLOAT4 in types or blanks_differ(types):
-        same = exp.EQ(this=node.this.copy(), expression=node.expression.copy())
-        compared_as_postgres(same, "=", types, t.common(*types))
-        missing = exp.If(this=same, true=cast(exp.null(), found))
-        node.replace(exp.Case(ifs=[missing], default=cast(node.this.copy(), found)))
+        if t.FLOAT4 in types and not t.is_float(types[1]):  # which may ask Python, and so cannot be done within a row
+            swap(node.expression, converted(node.expression, types[1], t.FLOAT8))
+            types[1] = t.FLOAT8
+
+        def unless(value: exp.Expression, other: exp.Expression) -> exp.Expression:
+            same = exp.EQ(this=value.copy(), expression=other.copy())
+            compared_as_postgres(same, "=", types, t.common(*types))
+            return exp.Case(ifs=[exp.If(this=same, true=cast(exp.null(), found))], default=cast(value.copy(), found))
+
+        node.replace(said_once([node.this, node.expression], unless))
         return found
     check_grouped(c.give_all([node.this, node.expression], types, "NULLIF"), "NULLIF", position(node))
     if found != types[0] or t.is_time(found):  # what is compared may be another type

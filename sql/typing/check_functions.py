@@ -24,6 +24,7 @@ from trees import types as t
 from trees.errors import closest, no_function, unsupported
 from trees.nodes import call, cast, position, swap
 from trees.own import own
+from trees.said_once import said_once
 from values.sql_type import NUMERIC_PRECISION_MAX
 from values.types import SqlType
 
@@ -153,8 +154,12 @@ def _trunc(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
         node.replace(cast(x.copy(), result))
         return result
     unit = exp.Literal.number("0." + "0" * (places - 1) + "1" if places else "1")
-    rest = exp.Paren(this=exp.Mod(this=x.copy(), expression=unit))
-    node.replace(cast(exp.Paren(this=exp.Sub(this=x.copy(), expression=rest)), result))
+
+    def without_rest(x: exp.Expression) -> exp.Expression:
+        rest = exp.Paren(this=exp.Mod(this=x.copy(), expression=unit))
+        return cast(exp.Paren(this=exp.Sub(this=x.copy(), expression=rest)), result)
+
+    node.replace(said_once([x], without_rest))
     return result
 
 
@@ -176,10 +181,13 @@ def _div(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
         made = (freed(each, kind) for each, kind in zip(node.expressions, kinds, strict=True))
         node.replace(own("tm_numeric_int_div", *made))
         return t.NUMERIC
-    left, right = (e.copy() for e in node.expressions)
-    rest = exp.Paren(this=exp.Mod(this=left.copy(), expression=right.copy()))
-    whole = exp.Paren(this=exp.Sub(this=left, expression=rest))
-    node.replace(cast(exp.Div(this=whole, expression=right, typed=False, safe=False), result))
+
+    def whole(left: exp.Expression, right: exp.Expression) -> exp.Expression:
+        rest = exp.Paren(this=exp.Mod(this=left.copy(), expression=right.copy()))
+        exact = exp.Paren(this=exp.Sub(this=left.copy(), expression=rest))
+        return cast(exp.Div(this=exact, expression=right.copy(), typed=False, safe=False), result)
+
+    node.replace(said_once(node.expressions, whole))
     return result
 
 

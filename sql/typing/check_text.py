@@ -19,6 +19,7 @@ from trees.errors import mismatch, no_function, no_operator, unsupported
 from trees.functions import display_name
 from trees.nodes import call, cast, position, swap, unnest
 from trees.own import own
+from trees.said_once import said_once
 from values.types import SqlType
 
 if TYPE_CHECKING:
@@ -126,12 +127,19 @@ def _overlay(c: Checker, node: exp.Overlay, scope: Scope) -> SqlType:
         return t.BYTEA
     x, new = _text(c, node, "this", scope), _text(c, node, "expression", scope)
     start = _whole(c, node, "from_", scope)
-    count = _whole(c, node, "for_", scope) if node.args.get("for_") is not None else call("TM_LENGTH_TEXT", new)
-    end = exp.Paren(this=exp.Add(this=start.copy(), expression=exp.Paren(this=count.copy())))
-    length = exp.Paren(this=exp.Sub(this=start.copy(), expression=exp.Literal.number(1)))
-    before = call("TM_SUBSTR", _unless_null(x, new, count), exp.Literal.number(1), length)
-    after = call("TM_SUBSTR_FROM", x, end)
-    node.replace(exp.Paren(this=exp.DPipe(this=exp.DPipe(this=before, expression=new.copy()), expression=after)))
+    counted = [_whole(c, node, "for_", scope)] if node.args.get("for_") is not None else []
+
+    def laid_over(
+        x: exp.Expression, new: exp.Expression, start: exp.Expression, count: exp.Expression | None = None
+    ) -> exp.Expression:
+        count = count if count is not None else call("TM_LENGTH_TEXT", new)
+        end = exp.Paren(this=exp.Add(this=start.copy(), expression=exp.Paren(this=count.copy())))
+        length = exp.Paren(this=exp.Sub(this=start.copy(), expression=exp.Literal.number(1)))
+        before = call("TM_SUBSTR", _unless_null(x, new, count), exp.Literal.number(1), length)
+        after = call("TM_SUBSTR_FROM", x, end)
+        return exp.Paren(this=exp.DPipe(this=exp.DPipe(this=before, expression=new.copy()), expression=after))
+
+    node.replace(said_once([x, new, start, *counted], laid_over))
     return t.TEXT
 
 

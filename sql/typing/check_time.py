@@ -16,6 +16,7 @@ from trees import types as t
 from trees.errors import no_function, no_operator, unsupported
 from trees.nodes import call, cast, interval_type, position, text_literal
 from trees.own import own
+from trees.said_once import said_once
 from values.types import SqlType
 
 if TYPE_CHECKING:
@@ -68,11 +69,15 @@ def time_arithmetic(c: Checker, node: exp.Binary, op: str, left: SqlType, right:
             node.replace(made)
             return left
     if t.is_time(left) and right == t.INTERVAL and op in "+-":
-        node.expression.replace(parts.native(node.expression))
-        if left == t.DATE:
-            node.this.replace(cast(node.this.copy(), t.TIMESTAMP))
-            return t.TIMESTAMP
-        return left
+        moment = t.TIMESTAMP if left == t.DATE else left
+        kind = type(node)
+
+        def moved(time: exp.Expression, by: exp.Expression) -> exp.Expression:
+            time = cast(time.copy(), moment) if left == t.DATE else time.copy()
+            return kind(this=time, expression=parts.native(by))
+
+        node.replace(said_once([node.this, node.expression], moved))
+        return moment
     if left == t.DATE and t.is_int(right) and op in "+-":
         node.replace(call("DATE_ADD" if op == "+" else "DATE_SUB", node.this, cast(node.expression.copy(), t.INT4)))
         return t.DATE
@@ -97,7 +102,7 @@ def _of_intervals(node: exp.Binary, op: str, left: SqlType, right: SqlType) -> t
     """``(tree, type)`` of an operation whose result or whose both sides are intervals or times of day."""
     a, b = node.this, node.expression
     if op == "-" and t.is_time(left) and t.is_time(right):
-        return parts.between(a, b), t.INTERVAL
+        return said_once([a, b], parts.between), t.INTERVAL
     if op == "-" and left == right == t.TIME:
         return parts.between_times(a, b), t.INTERVAL
     if left == t.TIME and right == t.INTERVAL and op in "+-":

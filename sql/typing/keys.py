@@ -14,7 +14,7 @@ from sql.typing.casts import converted, texts_of
 from sql.typing.free_numerics import check_no_free, freed
 from trees import types as t
 from trees.errors import unsupported
-from trees.nodes import position, swap, unnest
+from trees.nodes import cast, loose, position, swap, unnest
 from trees.own import own
 from values import jsonb_keys
 from values.numeric import numerics
@@ -35,6 +35,17 @@ def key_of(node: exp.Expression, got: SqlType) -> exp.Expression:
     if isinstance(inner, exp.Literal):
         return exp.Literal.string(read(inner.this))
     return own(name, made)
+
+
+def nullif(node: exp.Expression, other: exp.Expression, types: Sequence[SqlType], found: SqlType) -> exp.Expression:
+    """``nullif(node, other)``, of type ``found``, of two jsonb or two exact numbers of ``types``."""
+    jsonb = t.JSONB in types
+    key = key_of(other, types[1])
+    if not isinstance(key, exp.Literal):  # what is not known is unlike all, and what Python runs is strict
+        key = exp.Coalesce(this=key, expressions=[exp.Literal.string("")])
+    value = loose(node) if jsonb else freed(node, types[0])
+    made = own("tm_jsonb_nullif" if jsonb else "tm_numeric_nullif", value, key)
+    return made if jsonb or found.is_free else cast(made, found)
 
 
 def keys_of(array: exp.Expression, got: SqlType) -> exp.Expression:

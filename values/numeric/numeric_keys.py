@@ -15,6 +15,11 @@ def of_keyed(found: str) -> str:
     return found[found.index(" ") + 1 :]
 
 
+def unless(text: str, other: str) -> str | None:
+    """The number, where its key is not ``other``."""
+    return None if key(text) == other else text
+
+
 def keys(texts: list[str | None]) -> list[str | None]:
     """The key of each number."""
     return [None if text is None else key(text) for text in texts]
