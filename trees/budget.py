@@ -77,8 +77,6 @@ def bounded(call: Callable[P, T]) -> Callable[P, T]:
             allowance.left = copying.COPIED_MAX
         try:
             return call(*args, **named)
-        except InvalidUsage:
-            raise
         except CopiedTooMuch:
             raise too_complex("it becomes too large where what it says twice is written out") from None
         except Exception as error:
@@ -93,9 +91,10 @@ def bounded(call: Callable[P, T]) -> Callable[P, T]:
 
 
 def _ran_out(error: BaseException | None) -> bool:
-    """Whether Python's stack was full: sqlglot's tokenizer says of any error that it could not read a text."""
+    """Whether Python's stack was full, whatever was made of that: sqlglot's tokenizer says of any error that it could
+    not read a text, and who reads a pattern or prints a tree says that it has no words for it."""
     while error is not None and not isinstance(error, RecursionError):
-        error = error.__cause__
+        error = error.__cause__ or error.__context__
     return error is not None
 
 

@@ -9,6 +9,7 @@ import pytest
 from sqlglot import exp
 
 from journal.errors import InvalidUsage
+from lower.duckdb.lowering import for_duckdb, text_of
 from sql.statements import samples
 from sql.statements.ddl import plan_ddl
 from sql.statements.insert import plan_insert
@@ -19,8 +20,8 @@ from sql.syntax.parse import parse
 from sql.typing.keys import compared
 from tests.differential.ours import Ours
 from tests.sql.doubles import ddl, empty_image, names
-from trees import copying
-from trees.budget import DEPTH_MAX, FRAMES, OPERATORS_MAX
+from trees import copying, said_once
+from trees.budget import DEPTH_MAX, FRAMES, OPERATORS_MAX, bounded
 from values.types import SqlType
 
 pytestmark = pytest.mark.usefixtures("little_to_collect")
@@ -139,6 +140,34 @@ def test_it_is_refused_however_much_of_the_stack_is_taken():
     below(FRAMES - 400)
 
 
+@pytest.mark.parametrize("shown", [True, False])
+def test_what_a_reader_says_of_a_stack_that_is_full_is_not_what_the_user_hears(shown):
+    def deeper() -> None:
+        deeper()
+
+    def reader() -> None:
+        try:
+            deeper()
+        except RecursionError as error:
+            raise InvalidUsage("no words for it", sqlstate="0A000") from (error if shown else None)
+
+    with pytest.raises(InvalidUsage) as caught:
+        bounded(reader)()
+    assert (caught.value.sqlstate, caught.value.detail) == ("54001", "it is nested too deeply")
+
+
+def test_what_is_refused_for_another_reason_stays_so():
+    def reader() -> None:
+        try:
+            raise ValueError
+        except ValueError as error:
+            raise InvalidUsage("no words for it", sqlstate="0A000") from error
+
+    with pytest.raises(InvalidUsage) as caught:
+        bounded(reader)()
+    assert caught.value.sqlstate == "0A000"
+
+
 @pytest.mark.parametrize("word", ["and", "or"])
 def test_long_conditions_are_balanced_and_mean_the_same(word):
     short = planned("select id from t where " + f" {word} ".join(f"a > {i}" for i in range(8)))
@@ -240,14 +269,14 @@ def test_a_chain_of_calls_takes_steps_by_its_length(kind, monkeypatch):
 
 def test_what_is_written_out_twice_at_each_level_is_refused_before_it_takes_long(monkeypatch):
     monkeypatch.setattr(copying, "COPIED_MAX", 100_000)
-    text = "a::numeric"
+    text = "a = 1"
     for _ in range(40):
-        text = f"nullif({text}, 1.5)"
+        text = f"({text}, a) < (true, 3)"
     for _ in range(2):
         with pytest.raises(InvalidUsage) as refused:
             planned(f"select {text} from t")
         assert refused.value.sqlstate == "54001" and "twice" in refused.value.detail
-        assert planned("select nullif(a::numeric, 1.5) from t")  # which has an allowance of its own
+        assert planned("select (a = 1, a) < (true, 3) from t")  # which has an allowance of its own
     assert copying.allowance.left is None
 
 
@@ -311,3 +340,49 @@ def test_what_a_list_would_be_refused_for_is_refused_in_a_chain():
         asked = " OR ".join(f"({chain.format(n)})" for n in range(20))
         alone = ours.ask(f"SELECT 1 FROM {VALUES} AS v (a, b) WHERE ({chain.format(0)})")
         assert ours.ask(f"SELECT 1 FROM {VALUES} AS v (a, b) WHERE {asked}").sqlstate == alone.sqlstate != "XX000"
+
+
+NESTED = {
+    "free numerics": ("a::numeric", "nullif({}, 1.5)"),
+    "free numerics, the other way round": ("a::numeric", "nullif(1.5, {})"),
+    "documents": ("n::jsonb", "nullif({}, '1')"),
+    "decimals": ("a::numeric(9,2)", "nullif({}, 1.50)"),
+    "singles": ("a::real", "nullif({}, 1.5::numeric)"),
+    "blanks": ("n::char(5)", "nullif({}, n)"),
+    "greatest": ("a::numeric", "greatest({}, 1.5)"),
+    "least": ("a::numeric", "least(1.5, {}, id)"),
+    "truncated": ("a::numeric(9,3)", "trunc({}, 1)::numeric(9,3)"),
+    "divided": ("a::numeric(9,3)", "div({}, 2)::numeric(9,3)"),
+    "quotients": ("a::float8", "id / {}"),
+    "roots": ("a::float8", "sqrt({})"),
+    "powers": ("a::float8", "power({}, 0.5)"),
+    "parts": ("n", "left({}, id)"),
+    "patterns": ("n", "substring({} from '[a-z]+')"),
+    "replaced": ("n", "replace({}, n, 'x')"),
+    "laid over": ("n", "overlay({} placing 'x' from id)"),
+    "shown": ("n", "to_char(({})::timestamp, 'YYYY-MM-DD')"),
+    "moved": ("n::timestamp", "n::timestamp + ({} - n::timestamp)"),
+}  # fmt: skip
+"""What was written several times at each level: where it stood, and the call around it."""
+
+
+def nested(kind: str, depth: int) -> str:
+    made, around = NESTED[kind]
+    for _ in range(depth):
+        made = around.format(made)
+    return made
+
+
+@pytest.mark.parametrize("kind", NESTED)
+def test_what_names_an_operand_several_times_takes_steps_by_its_depth(kind, monkeypatch):
+    monkeypatch.setattr(said_once, "LARGE_MIN", 60)
+    def told(depth: int) -> tuple[int, int]:
+        plan = plan_select(parse(f"select {nested(kind, depth)} as x from t").ast, IMAGE, names())
+        return len(plan.spark_sql([])), len(text_of(for_duckdb(plan.tree)))
+
+    told(1)
+    few, many, more = (told(depth) for depth in (6, 9, 12))
+    for engine in (0, 1):
+        assert more[engine] - many[engine] <= 1.5 * (many[engine] - few[engine]), (few, many, more)
+    small, large = (steps(lambda depth=depth: told(depth)) for depth in (6, 12))
+    assert large < 4 * small, (small, large)
