@@ -7,7 +7,7 @@ reads a column that goes stands in its way, and who does not is not asked.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -94,7 +94,7 @@ class _Draft:
 
 
 def plan_columns(s: st.AlterColumns, image: ImageLike, names: Names) -> DdlPlan:
-    """The relation after all actions, in their order.
+    """The relation after all actions, those that drop something first, as in Postgres.
 
     Raises 42P01, 42809 for what is not there or not of the kind; 42703, 42701 for columns; 2BP01 where other objects
     read a column that is dropped and CASCADE was not said; 0A000 in catalogs whose columns have no ids.
@@ -111,7 +111,7 @@ def plan_columns(s: st.AlterColumns, image: ImageLike, names: Names) -> DdlPlan:
             hint=f"columns come and go in catalogs made with format {records.COLUMN_IDS_FROM} or later",
         )
     draft = _Draft(found, image, names, found)
-    for action in s.actions:
+    for action in _in_order(s.actions):
         _DO[type(action)](draft, action)
     gone = sorted(draft.gone, key=id_order)
     updates = [records.remove(model.ITEMS, item_id) for item_id in gone]
@@ -141,7 +141,7 @@ def unchecked(s: st.AlterColumns, image: ImageLike, names: Names) -> Unchecked |
         return None
     asked: list[Column] = []
     draft = _Draft(found, image, names, found, asked)
-    for action in s.actions:
+    for action in _in_order(s.actions):
         _DO[type(action)](draft, action)
     left = {column.id for column in draft.item.columns if not column.nullable}
     after = draft.item
@@ -564,6 +564,14 @@ _DO: dict[type, Callable] = {
     st.SetIdentity: _set_identity,
     st.DropIdentity: _drop_identity,
 }
+
+
+_DROP = (st.DropColumn, st.DropConstraint)
+
+
+def _in_order(actions: Iterable[object]) -> list[object]:
+    """What is dropped is dropped before anything comes: a column that is added and dropped is none that is there."""
+    return sorted(actions, key=lambda action: not isinstance(action, _DROP))
 
 
 PLANS = {st.AlterColumns: plan_columns}
