@@ -38,6 +38,7 @@ from sql.system.parameters import filled
 from sql.system.queries import typed_query
 from sql.system.scope import HIDDEN
 from trees.budget import bounded
+from values.time.years import check_years
 from values.types import SqlType
 
 IMAGES_MAX = 4
@@ -129,7 +130,8 @@ class CatalogRelations:
         self, query: Query, types: Sequence[tuple[str, SqlType]], running: Running | None = None
     ) -> pa.Table:
         """The rows of a query that reads nothing."""
-        return as_types(_constants().constant(query, running or Running()), [sql_type for _, sql_type in types])
+        found = _constants().constant(query, running or Running())
+        return _readable(as_types(found, [sql_type for _, sql_type in types]))
 
     @bounded
     def of_rows(
@@ -143,12 +145,19 @@ class CatalogRelations:
         """The rows of a query over ``tables``, relations by their ids, which no other question sees.  ``again``:
         whether it will be asked once more over others."""
         found = _constants().constant(query, running or Running(), tables, again)
-        return as_types(found, [sql_type for _, sql_type in types])
+        return _readable(as_types(found, [sql_type for _, sql_type in types]))
 
     @bounded
     def values(self, query: Query) -> list[object]:
         """The one row of a query that reads nothing, as Python values."""
-        return [column[0].as_py() for column in _constants().constant(query, Running()).columns]
+        return [column[0].as_py() for column in _readable(_constants().constant(query, Running())).columns]
+
+
+def _readable(found: pa.Table) -> pa.Table:
+    """``found``; 22008 for a day or moment that nobody could read again."""
+    for column in found.columns:
+        check_years(column)
+    return found
 
 
 @lru_cache(maxsize=256)  # of a table's checks, and of a load's WHERE: they are asked again for each statement's rows

@@ -26,6 +26,7 @@ from sql.statements.plans import InsertPlan, Slot
 from trees.errors import not_null
 from values.bad_text import BadText
 from values.keeping import kept
+from values.time.years import check_years
 from values.types import SqlType, arrow_type
 
 BUFFER_BYTES_MAX = 64 << 20
@@ -197,8 +198,12 @@ def asks_engine(table: Item) -> bool:
 def checked(table: Item, arrays: Sequence[pa.Array | pa.ChunkedArray | None], evaluate: Evaluate) -> pa.Table:
     """The rows as a table of the relation's columns.
 
-    Raises for the first row that its table does not take 23502 or 23514, with the row as detail.
+    Raises for the first row that its table does not take 23502 or 23514, with the row as detail; 22008 for a day or
+    moment that nobody could read again.
     """
+    for values in arrays:
+        if values is not None:
+            check_years(values)
     kept_as = [_limited(values, column) for column, values in zip(table.columns, arrays, strict=True)]
     made = pa.table(kept_as, names=[column.name for column in table.columns])
     empty: tuple[int, int] | None = None

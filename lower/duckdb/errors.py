@@ -54,6 +54,7 @@ _TABLE: tuple[tuple[str, str, str | Callable[[re.Match], str]], ...] = (
     (r"like pattern must not end with escape", "22025", "LIKE pattern must not end with escape character"),
     (r"division by zero", "22012", "division by zero"),
     (r"Epoch seconds out of range", "22008", "timestamp out of range"),
+    (r"date and time not in timestamp range", "22008", "timestamp out of range"),
     (r"(?:date|timestamp) out of range|(?:date|timestamp) field value", "22008", "date/time field value out of range"),
     (r"(?:scalar|table|aggregate|window|macro|pragma)? ?function with name \"?(?:tm_)?(\w+)", "42883",
      lambda m: f"function {m[1]} does not exist"),

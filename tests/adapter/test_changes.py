@@ -289,3 +289,26 @@ def test_who_had_to_wait_for_its_turn_is_told_so():
         assert await behind
 
     asyncio.run(asyncio.wait_for(story(), 10))
+
+
+def test_no_day_is_written_that_could_not_be_read_again():
+    async def story(world):
+        async with world.adapter() as a:
+            await a.sql("create table t (id int, d date, s timestamp, l date[])")
+            await a.sql("create table e (id int, d date default date '9999-12-31' + 1)")
+            await a.sql("insert into t values (1, '9999-12-31', '9999-12-31 23:59:59.999999')")
+            for statement in (
+                "insert into t values (2, date '0001-01-01' - 1)",
+                "insert into t (id, s) values (2, timestamp '9999-12-31' + interval '1 day')",
+                "insert into t (id, s) values (2, timestamp '2020-01-01' + interval '900000 years')",
+                "insert into t select g, date '9999-12-31' + g from generate_series(0, 2) as g",
+                "insert into e values (1)",
+                "update t set d = d + 1",
+                "update t set l = array[d, d + 1]",
+                "select date '9999-12-31' + 1",
+            ):
+                assert (await refused(a.sql(statement))).sqlstate == "22008", statement
+            assert await a.sql("update t set d = d - 1") == "UPDATE 1"
+            assert await a.sql("delete from t") == "DELETE 1"
+
+    run(story)
