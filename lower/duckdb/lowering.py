@@ -219,9 +219,10 @@ def _in_brackets(node: exp.Binary) -> None:
             each.replace(exp.Paren(this=each.copy()))
 
 
-def _fields_of_items(having: exp.Having) -> None:
-    """In HAVING DuckDB takes ``r.k`` of a lambda's ``r`` for a column that is not grouped by, but not ``(r).k``."""
-    for each in having.find_all(exp.Lambda):
+def _fields_of_items(tree: exp.Expression) -> None:
+    """In HAVING DuckDB takes ``r.k`` of a lambda's ``r`` for a column that is not grouped by, but not ``(r).k``: said
+    so wherever there is a HAVING, since what is grouped by is known by what it says."""
+    for each in list(tree.find_all(exp.Lambda)):
         names = {parameter.name for parameter in each.expressions}
         for field in list(each.this.find_all(exp.Column, exp.Dot)):
             if isinstance(field, exp.Column) and field.table in names:
@@ -270,6 +271,5 @@ def for_duckdb(
             node.replace(exp.Escape(this=node.copy(), expression=exp.Literal.string("\\")))
     made = written_out(holder.this, macros)
     if any(isinstance(node, exp.Having) for node in nodes):
-        for having in made.find_all(exp.Having):
-            _fields_of_items(having)
+        _fields_of_items(made)
     return made

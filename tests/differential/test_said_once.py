@@ -109,6 +109,15 @@ def test_an_operand_that_is_said_once_gives_what_postgres_gives(connection, ours
             assert found == wanted, (query, large, answer)
 
 
+def test_what_is_grouped_by_is_known_again_in_having(connection, ours, monkeypatch):
+    monkeypatch.setattr(said_once, "LARGE_MIN", 0)
+    query = (
+        f"SELECT left(y, 2) AS c, count(*) AS n, max(power(a, 2)) AS p FROM {ROWS} GROUP BY left(y, 2) "
+        "HAVING left(y, 2) >= 'ab' AND max(power(a, 2)) < 5 ORDER BY left(y, 2)"
+    )
+    assert list(ours.ask(query).rows) == connection.execute(query).fetchall()
+
+
 def test_it_is_said_once_in_both_engines(ours, monkeypatch):
     monkeypatch.setattr(said_once, "LARGE_MIN", 0)
     plan = ours.plan("SELECT left(x || y, 2) AS c, overlay(x placing y from 2) AS d FROM t")
