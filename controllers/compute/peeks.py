@@ -381,23 +381,7 @@ class PeekDesk:
             context.setJobGroup(peek.peek_id, f"peek as of {as_of}", interruptOnCancel=True)
             with ExitStack() as reads, Sources(self._spark) as sources:
                 relations = {i: self._inventory.relation_at(i, as_of, reads) for i in peek.inputs}
-                sought, own = _sought(query, relations), _own(peek, relations, as_of)
-                rows = {
-                    i: self._rows(sources, each, as_of, sought.get(i, ()), own[i], peek, reads)
-                    for i, each in relations.items()
-                }
-                brought = unpacked(peek)
-                rows |= {i: self._shown(i, table, query, relations, reads) for i, table in brought.items()}
-                counts = {i: each.rows_at_most for i, each in relations.items()}
-                for i, table in own.items():
-                    counts[i] += 0 if table is None else insertions(table)
-                counts |= {i: table.num_rows for i, table in brought.items()}
-                at_most = query.rows_at_most(counts)
-                much = sources.much or _given(query, at_most)
-                return answered(
-                    self._spark, query.on_spark(rows), much, before=query.asked_before(rows), at_most=at_most,
-                    one_by_one=query.piles_up(relations),
-                )  # fmt: skip
+                return sources.answer(lambda given: self._on_spark(query, peek, as_of, given, relations, reads))
         except Exception as error:
             found = of_spark(error)
             if found is None:
@@ -410,6 +394,28 @@ class PeekDesk:
         finally:
             with suppress(Py4JError, OSError):  # of a JVM that is gone: what it was asked says so
                 context.setLocalProperty("spark.jobGroup.id", None)
+
+    def _on_spark(
+        self, query: PeekQuery, peek: Peek, as_of: DataTs, sources: Sources, relations: Mapping[str, Relation],
+        reads: ExitStack,
+    ) -> pa.Table:  # fmt: skip
+        sought, own = _sought(query, relations), _own(peek, relations, as_of)
+        rows = {
+            i: self._rows(sources, each, as_of, sought.get(i, ()), own[i], peek, reads)
+            for i, each in relations.items()
+        }
+        brought = unpacked(peek)
+        rows |= {i: self._shown(i, table, query, relations, reads) for i, table in brought.items()}
+        counts = {i: each.rows_at_most for i, each in relations.items()}
+        for i, table in own.items():
+            counts[i] += 0 if table is None else insertions(table)
+        counts |= {i: table.num_rows for i, table in brought.items()}
+        at_most = query.rows_at_most(counts)
+        much = sources.much or _given(query, at_most)
+        return answered(
+            self._spark, query.on_spark(rows), much, before=query.asked_before(rows), at_most=at_most,
+            one_by_one=query.piles_up(relations),
+        )  # fmt: skip
 
     def _shown(
         self, name: str, table: pa.Table, query: PeekQuery, relations: Mapping[str, Relation], reads: ExitStack

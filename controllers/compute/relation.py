@@ -151,12 +151,14 @@ class Snapshot(AbstractContextManager):
         self._relation = relation
         self._views = views
         self._pieces = pieces
-        self._plain = plain
+        self.plain = plain
+        """Whether each change of it is a row that came."""
         self._as_of = as_of
 
-    def rows(self) -> exp.Expression:
-        """The columns by their own names, each row as often as it occurs."""
-        return self._relation._rows_query(self._pieces, self._plain, self._as_of)
+    def rows(self, apart: bool = False) -> exp.Expression:
+        """The columns by their own names, each row as often as it occurs.  ``apart``: nothing that is asked of them is
+        tried on a row that went."""
+        return self._relation._rows_query(self._pieces, self.plain, self._as_of, apart)
 
     def diffs(self, diff: str = DIFF) -> exp.Expression:
         """The columns and ``diff``, not consolidated."""
@@ -565,7 +567,7 @@ class Relation:
             return sp.select([*nulls, sp.called(sp.number(1), diff)], where=exp.false())
         return self._changes(pieces, as_of, [*self._outputs(), sp.called(sp.column(DIFF), diff)])
 
-    def _rows_query(self, pieces: Sequence[_Shown], plain: bool, as_of: DataTs) -> exp.Expression:
+    def _rows_query(self, pieces: Sequence[_Shown], plain: bool, as_of: DataTs, apart: bool) -> exp.Expression:
         if not pieces:
             nulls = [sp.cast(exp.null(), t, n) for n, t in zip(self.names, self.types, strict=True)]
             return sp.select(nulls, where=exp.false())
@@ -580,6 +582,10 @@ class Relation:
         )
         rows = sp.select(self._outputs(), sp.derived(present, "present"))
         rows.set("laterals", _laterals(VERY_OFTEN if self.rows_at_most > TIMES_AT_ONCE_MAX else OFTEN))
+        if apart:
+            # Spark moves no condition below one that may be another each time.  It knows that of RAND() alone: always.
+            each_time = exp.Add(this=sp.column("i"), expression=exp.Anonymous(this="RAND", expressions=[]))
+            rows.set("where", exp.Where(this=exp.GT(this=each_time, expression=exp.Literal.number(0))))
         return rows
 
     # -- chunks -------------------------------------------------------------------------------------------------------

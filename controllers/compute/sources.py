@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from sqlglot import exp
 
 from collection.columns import DIFF
+from controllers.compute.failures import Interrupted, ResultTooLarge, of_spark
 from controllers.compute.outlet import Outlet
 from controllers.compute.relation import Relation, Snapshot, own_name
 from controllers.compute.running import MUCH_ROWS
@@ -20,6 +21,9 @@ from controllers.compute.sought import Sought
 from journal.timestamps import DataTs
 
 _serial = itertools.count()
+
+_OF_QUERIES = ("42", "0A")
+"""Classes of what Spark says of a query, whatever its rows."""
 
 
 class Sources(AbstractContextManager):
@@ -34,12 +38,40 @@ class Sources(AbstractContextManager):
         self._tables: dict[tuple[Relation, int, int], pa.Table] = {}
         self._deltas: dict[tuple[Relation, int, int], str] = {}
         self._present: dict[tuple[Relation, int], pa.Table | None] = {}
+        self._apart = False
+        """Whether rows are asked for so that nothing is tried on those that went."""
 
     def by(self, outlet: Outlet) -> Sources:
         """The same for one view, with where its rows go; whoever has this one closes it."""
         found = copy.copy(self)
         found.outlet = outlet
         return found
+
+    def answer(self, ask: Callable[[Sources], pa.Table]) -> pa.Table:
+        """What ``ask`` gives, which has Spark read :meth:`rows`.  Raises what Spark throws.
+
+        Spark tries conditions on changes before it adds these up, which leaves most of them out early; so one may fail
+        on a row that is not there any more.  Where something fails it is asked again such that none does.
+        """
+        try:
+            return ask(self)
+        except Exception as error:
+            failure = of_spark(error)
+            if failure is None or isinstance(failure, Interrupted | ResultTooLarge) or not self._may_have_gone():
+                raise
+            found = copy.copy(self)
+            found._apart = True
+            try:
+                return ask(found)
+            except Exception as again:
+                if (other := of_spark(again)) is not None and (other.sqlstate or "").startswith(_OF_QUERIES):
+                    raise error from None  # it is not to be asked so
+                raise
+
+    def _may_have_gone(self) -> bool:
+        """Whether there is a change of what was asked for that is no row which came."""
+        with self._lock:
+            return not all(snapshot.plain for snapshot in self._snapshots.values())
 
     @property
     def much(self) -> int:
@@ -53,7 +85,7 @@ class Sources(AbstractContextManager):
     ) -> exp.Expression:
         """The rows of ``relation`` at ``as_of``, each as often as it occurs, but perhaps for those for which not all of
         ``sought`` are true; ``own`` as of :meth:`~controllers.compute.relation.Relation.snapshot`."""
-        return self._snapshot(relation, as_of, tuple(sought), own).rows()
+        return self._snapshot(relation, as_of, tuple(sought), own).rows(self._apart)
 
     def diffs(self, relation: Relation, as_of: DataTs, diff: str = DIFF) -> exp.Expression:
         """The same with ``diff``, not consolidated.  Nothing at all for ``as_of`` before every timestamp."""

@@ -6,6 +6,7 @@ from decimal import Decimal
 
 import pytest
 
+from catalog_log.settings import SPARK
 from controllers.arrangements.tuples import NAN, canonical_float
 from controllers.compute.operators.reduce import Reduce
 from controllers.compute.strategy import Recompute
@@ -195,6 +196,28 @@ def test_an_error_is_one_views_and_clears(bench):
     bench.change({r: [((0, "y"), -1), ((5, "5"), 1)]})
     bench.tick()
     assert not bench.maintainer.errors and bench.held(bad) == bench.truth(bad)
+
+
+def test_no_condition_is_tried_on_a_row_that_went(bench):
+    """Spark tried it on every change: a row that it failed on kept a view in error for as long as its end was told."""
+    bench.gear = SPARK
+    r = bench.relation({"k": "int4", "s": "text"})
+    queries = (
+        "SELECT k FROM {0} WHERE 10 DIV k > 1",
+        "SELECT s, COUNT(*) AS n FROM {0} WHERE CAST(s AS INT) > 0 GROUP BY s",
+        "SELECT x.k FROM {0} AS x JOIN {0} AS y ON x.s = y.s AND 10 DIV x.k > 1",
+        "SELECT k FROM (SELECT DISTINCT k FROM {0}) AS d WHERE 10 DIV k > 1",
+    )
+    columns = [{"k": "int4"}, {"s": "text", "n": "int8"}, {"k": "int4"}, {"k": "int4"}]
+    views = [bench.view(query, each, r, recompute=True, tree=tree) for tree in (None, False)
+             for query, each in zip(queries, columns, strict=True)]  # fmt: skip
+    bench.change({r: [((2, "2"), 1), ((0, "x"), 1)]})
+    bench.tick()
+    assert {bench.maintainer.errors[view.id].sqlstate for view in views} == {"22012", "22P02"}
+    bench.change({r: [((0, "x"), -1)]})
+    bench.tick()
+    assert not bench.maintainer.errors
+    assert [bench.held(view) for view in views] == 2 * [Counter([each]) for each in ((2,), ("2", 1), (2,), (2,))]
 
 
 def test_a_sum_beyond_its_type_is_an_error_until_rows_are_taken_back(bench):

@@ -308,8 +308,8 @@ def desk(bench):
     found.gear, found._process = AUTO, Process(60.0)  # on a busy machine half a second is no reason to ask Spark
     found.inventory, found.indexes = inventory, indexes
 
-    def change(*rows):
-        bench.change({inventory.table: [(row, 1) for row in rows]})
+    def change(*rows, diff=1):
+        bench.change({inventory.table: [(row, diff) for row in rows]})
         tell(core, found, inventory.frontiers(), 10, inventory.catalog.objects)
 
     found.change = change
@@ -454,6 +454,18 @@ def test_spark_alone_says_what_is_an_error_and_is_asked_what_its_gear_says(spark
     # What is no function of its inputs is one engine's at all times.
     assert desk.peek(planned("d", outputs(value, call("current_timestamp"))))[0].num_rows == 2
     assert desk.status()["process"] == 1 and desk.status()["spark"] == 2
+
+
+def test_a_read_by_spark_tries_no_condition_on_a_row_that_went(desk):
+    desk.gear = SPARK
+    key, zero = Column(KINDS[0][0], True, 0), Literal(INT4, False, "0")
+    asked = Filter(U1, call("=", call("%", Literal(INT4, False, "7"), key), zero))
+    desk.change((0, "c"))
+    with pytest.raises(InvalidUsage) as error:
+        desk.peek(planned("a", asked, as_of=2))
+    assert error.value.sqlstate == "22012"
+    desk.change((0, "c"), diff=-1)
+    assert desk.peek(planned("b", asked, as_of=3))[0].column(1).to_pylist() == ["a"]
 
 
 def test_what_takes_long_in_this_process_is_spark_s_for_a_while(desk, monkeypatch):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import pyarrow as pa
@@ -47,6 +47,9 @@ class Sources(Protocol):
     @property
     def outlet(self) -> object | None:
         """Where what the view puts out goes that is many, for the engine that finds it."""
+
+    def answer(self, ask: Callable[[Sources], pa.Table]) -> pa.Table:
+        """What ``ask`` gives of these, which has Spark read :meth:`rows`: raises what fails on rows that are there."""
 
     def rows(self, relation: Relation, as_of: DataTs) -> exp.Expression: ...
 

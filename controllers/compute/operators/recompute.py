@@ -39,7 +39,7 @@ class Recompute:
         except Left as left:
             self._query.left(left)
             given.engines.left(str(left))
-            return self._on_spark(given, t1)
+            return given.sources.answer(lambda sources: self._on_spark(given._replace(sources=sources), t1))
 
     def restore(self, given: Given, t1: DataTs) -> None:
         """It holds nothing."""
