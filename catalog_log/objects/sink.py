@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,10 +34,14 @@ class Registering:
     nullable: tuple[int, ...] = ()
     """The ids of the columns that could be NULL when the sink was made: they may be in its schemas for ever, since
     there is no way back that older readers would understand."""
+    widened: tuple[int, ...] = ()
+    """Those of columns that could be NULL since: for the same reason they may be so in the schema of its values for
+    ever, and never in that of its keys."""
 
     def told(self) -> str:
         """All of it but the connection, which the sink depends on."""
-        return json.dumps({name: value for name, value in vars(self).items() if name != "registry_id"})
+        untold = {"registry_id"} if self.widened else {"registry_id", "widened"}
+        return json.dumps({name: value for name, value in vars(self).items() if name not in untold})
 
     @classmethod
     def of(cls, registry_id: str, told: str) -> Registering:
@@ -46,12 +50,13 @@ class Registering:
         texts = ("key_name", "value_name", "key_compatibility", "value_compatibility")
         if not isinstance(found, dict) or not all(isinstance(found[name], str) for name in texts):
             raise LookupError("such registering")
-        nullable = found["nullable"]
-        if not isinstance(nullable, list) or not all(type(each) is int for each in nullable):
-            raise LookupError("such registering")
+        nullable, widened = found["nullable"], found.get("widened", [])
+        for ids in (nullable, widened):
+            if not isinstance(ids, list) or not all(type(each) is int for each in ids):
+                raise LookupError("such registering")
         return cls(
             registry_id, **{name: found[name] for name in texts}, null_defaults=found["null_defaults"] is True,
-            nullable=tuple(nullable),
+            nullable=tuple(nullable), widened=tuple(widened),
         )  # fmt: skip
 
 
@@ -95,6 +100,15 @@ class Sink(Item):
     """Of :data:`AVRO`."""
     envelope: str
     """Of one into Iceberg: :data:`UPSERT`, or :data:`NONE` where rows are only ever added."""
+
+    def with_nullable(self, ids: Collection[int]) -> Sink:
+        """It once these columns of its relation may be NULL, for as long as it lives."""
+        told = self.registering
+        if told is None:
+            return self
+        known = {*told.nullable, *told.widened}
+        new = [number for number, _ in self.columns if number in ids and number not in known]
+        return replace(self, registering=replace(told, widened=(*told.widened, *new))) if new else self
 
     @property
     def target(self) -> str:

@@ -64,7 +64,8 @@ def form_of(sink: Sink, relation: Relation) -> Form:
     """How ``sink`` says what it writes of ``relation``."""
     now = {column.id: column for column in relation.stored}
     begun = sink.registering.nullable if sink.registering is not None else ()
-    columns = [WrittenColumn(name, sql_type(now[number].type), now[number].nullable or number in begun)
+    ever = {*begun, *(sink.registering.widened if sink.registering is not None else ())}
+    columns = [WrittenColumn(name, sql_type(now[number].type), now[number].nullable or number in ever)
                for number, name in sink.columns]  # fmt: skip
     places = {number: place for place, (number, _) in enumerate(sink.columns)}
     key = [columns[places[number]]._replace(nullable=number in begun) for number in sink.key]

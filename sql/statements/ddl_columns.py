@@ -121,6 +121,7 @@ def plan_columns(s: st.AlterColumns, image: ImageLike, names: Names) -> DdlPlan:
     if draft.item != found:
         updates.append(records.put(model.ITEMS, found.id, draft.item))
         updates += _comments_gone(image, found, draft.item)
+        updates += _sinks_widened(image, found, draft)
     for item, at in draft.counted.values():
         updates += [records.put(model.ITEMS, item.id, item), put_position(item, at)]
     if draft.ids is not None:
@@ -151,6 +152,15 @@ def unchecked(s: st.AlterColumns, image: ImageLike, names: Names) -> Unchecked |
         if (each.id in draft.gone if isinstance(each, Index) else each not in after.checks)
     ]  # fmt: skip
     return of_columns(s, found, after, [column for column in asked if column.id in left], draft.added, gone)
+
+
+def _sinks_widened(image: ImageLike, before: Relation, draft: _Draft) -> list[Update]:
+    """Sinks whose schemas have NULL from now on, whatever their columns become later."""
+    known = {column.id for column in before.columns if not column.nullable}
+    ids = {column.id for column in draft.item.columns if column.nullable and column.id in known}
+    sinks = [item for item in image.objects() if isinstance(item, Sink) and item.relation_id == before.id] if ids else []
+    now = [(each, each.with_nullable(ids)) for each in sinks if each.id not in draft.gone]
+    return [records.put(model.ITEMS, after.id, after) for there, after in now if after is not there]
 
 
 def _comments_gone(image: ImageLike, before: Relation, after: Relation) -> list[Update]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from adapter.execute.show import ROWS
@@ -230,3 +232,17 @@ def test_a_registry_is_not_dropped_below_a_sink_and_its_name_follows() -> None:
     assert 'CONNECTION public."The registry"' in shown(image, "show create sink s")[0][1]
     [listed] = TIDEMARK["sinks"](System(image, "tidemark"))
     assert listed["registry_id"] == "u3"
+
+
+def test_a_sink_keeps_that_a_column_could_be_null() -> None:
+    """A schema of its values that had NULL was one without again in the process that began next."""
+    image = ddl(world(), "create table t (a int primary key, b text not null, c int)",
+                AVRO.format("key (a)", "sr", "").replace("mv", "t"))  # fmt: skip
+    a, b, c = (column.id for column in image.item(sink(image).relation_id).columns)
+    before = sink(image).registering
+    assert before.nullable == (c,) and before.widened == () and "widened" not in before.told()
+    image = ddl(image, "alter table t alter b drop not null, alter c drop not null")
+    assert sink(image).registering == replace(before, widened=(b,))
+    assert Registering.of(before.registry_id, sink(image).registering.told()) == sink(image).registering
+    image = ddl(image, "alter table t drop column b cascade")
+    assert image.item_by_name(image.schema_by_name("d1", "public").id, "s") is None

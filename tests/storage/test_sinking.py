@@ -499,3 +499,6 @@ def test_a_column_that_may_be_null_now_widens_values_and_never_keys() -> None:
     third = prepared(now)
     assert third["t-value"][1]["fields"][0]["type"] == ["null", "int"]
     assert third["t-key"][1]["fields"][0]["type"] == "int"
+    # So it stays, also for a process that begins once it may not be NULL any more.
+    later = prepared(form_of(item.with_nullable([1, 7]), Table("u1", "s1", "t", "", COLUMNS)))
+    assert later["t-value"] == third["t-value"] and later["t-key"] == third["t-key"]
