@@ -158,8 +158,8 @@ def _sinks_widened(image: ImageLike, before: Relation, draft: _Draft) -> list[Up
     """Sinks whose schemas have NULL from now on, whatever their columns become later."""
     known = {column.id for column in before.columns if not column.nullable}
     ids = {column.id for column in draft.item.columns if column.nullable and column.id in known}
-    sinks = [item for item in image.objects() if isinstance(item, Sink) and item.relation_id == before.id] if ids else []
-    now = [(each, each.with_nullable(ids)) for each in sinks if each.id not in draft.gone]
+    sinks = [item for item in image.objects() if isinstance(item, Sink) and item.relation_id == before.id]
+    now = [(each, each.with_nullable(ids)) for each in sinks if ids and each.id not in draft.gone]
     return [records.put(model.ITEMS, after.id, after) for there, after in now if after is not there]
 
 

@@ -33,6 +33,7 @@ from plan.compared import compared_as_columns, floats_by_decimals
 from plan.folding import folded
 from plan.inlining import inlined
 from plan.joined_by import joined_by
+from plan.limited import limited
 from plan.named_below import named_below
 from plan.nodes import walk
 from sql.algebra.queries import Columns, plan_over
@@ -270,7 +271,7 @@ def planned_as(
         if has_subqueries(relation):
             relation = floats_by_decimals(compared_as_columns(relation))
             relation = named_below(asked_apart(joined_by(relation)))
-        return spelled(relation, query.names), r.Query(relation, query.names)
+        return spelled(limited(relation), query.names), r.Query(relation, query.names)
     except (NotPlanned, NotSpelled) as why:
         log.info("a query is told as it was bound", extra={"why": str(why)})
         return tree, Unplanned(tree, str(why))
