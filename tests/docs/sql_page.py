@@ -402,11 +402,12 @@ is the record `before`, `after`, `op`, `ts_ms`. A column whose name is none in A
 refused (42602), never called otherwise in silence. Options, as Materialize has them: `AVRO KEY FULLNAME 'a.b.K'` and
 `AVRO VALUE FULLNAME 'V'` (`row` and `envelope` where they are not said), `NULL DEFAULTS` (what may be NULL is so by
 default), `KEY COMPATIBILITY LEVEL 'FULL'` and `VALUE COMPATIBILITY LEVEL`, which a subject gets that has no level of
-its own. A column that becomes nullable is so in a new version of the value's schema, registered with the first NULL,
-and stays so after `SET NOT NULL`; of a key it cannot, since the same key would be other bytes: a NULL there ends the
-sink. A registry that is away delays its own sinks; what it does not take is told in its words. Both are tried again,
-after ten seconds at most. The storage controller asks the registry, CREATE SINK does not: `VALIDATE CONNECTION r`
-tells whether it answers. Sinks that write Avro are kept by catalogs of format 11.
+its own. A column that becomes nullable is so in a new version of the value's schema, registered with the first NULL or
+when the sink's process begins anew, and stays so after `SET NOT NULL`; of a key it cannot, since the same key would be
+other bytes: a NULL there ends the sink. A registry that is away delays its own sinks; what it does not take is told in
+its words. Both are tried again, after ten seconds at most. Two sinks may write one topic: each keeps its own promises,
+and none is made of both, so messages of one key are in no order then. The storage controller asks the registry, CREATE
+SINK does not: `VALIDATE CONNECTION r` tells whether it answers. Sinks that write Avro are kept by catalogs of format 11.
 
 What has to be written again and again waits alone: a target that is away delays its own sink (`tm_internal.sink_status`
 says why), and what it has not written yet is kept for an hour, in which it goes on where it was; later it says so and
