@@ -47,7 +47,7 @@ def test_a_row_that_is_there_too_often_is_left_to_who_can_tell_it():
         assert run([*often, ROWS[1]], order_by=order_by, offset=2, limit=1) == [(1, "a")]
     assert run([*often, ROWS[1]], order_by=[[0, "desc", "last"]], limit=2) == [(2, "b")] * 2
     assert run(often, aggregate=[["count_star"], ["sum", ["col", 0]]], project=None) == [(27_000_000_000,) * 2]
-    assert run([*often, ROWS[1]], filter=["=", ["col", 0], ["lit", "int4", "2"]]) == [(2, "b")] * 2
+    assert run([*often, ROWS[1]], filter=["=", ["col", 0], ["lit", "2", "int4"]]) == [(2, "b")] * 2
 
 
 def test_three_valued_logic():

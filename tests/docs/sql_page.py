@@ -407,7 +407,7 @@ when the sink's process begins anew, and stays so after `SET NOT NULL`; of a key
 other bytes: a NULL there ends the sink. A registry that is away delays its own sinks; what it does not take is told in
 its words. Both are tried again, after ten seconds at most. Two sinks may write one topic: each keeps its own promises,
 and none is made of both, so messages of one key are in no order then. The storage controller asks the registry, CREATE
-SINK does not: `VALIDATE CONNECTION r` tells whether it answers. Sinks that write Avro are kept by catalogs of format 11.
+SINK does not: `VALIDATE CONNECTION r` tells whether it answers. Catalogs of format 11 keep sinks that write Avro.
 
 What has to be written again and again waits alone: a target that is away delays its own sink (`tm_internal.sink_status`
 says why), and what it has not written yet is kept for an hour, in which it goes on where it was; later it says so and
