@@ -84,7 +84,7 @@ LOAD_ROWS_MAX = 262_144
 LOAD_BYTES_MAX = 64 << 20
 """Of a history that is loaded, what is in memory before it is merged and written to a chunk: two of the reader's."""
 
-TIMES_AT_ONCE_MAX = 100_000
+TIMES_AT_ONCE_MAX = 1_000_000
 """How often a row may be there for Spark to make a list of it, which has 8 bytes for each time."""
 
 TIMES_SAID_MAX = 1 << 36

@@ -41,6 +41,7 @@ from journal.memory import MemoryCheckpointStore, MemoryTopic, MemoryTransport
 from oracle.checkpoints import Checkpoints
 from oracle.client import Oracle
 from trees.nodes import data_type
+from values.limits import TIMES_MAX
 from values.types import carried, parse_type
 
 GENESIS = Genesis(FORMAT_VERSION, "env", "topic")
@@ -76,8 +77,8 @@ class Store:
             there = [value] if value else itertools.chain(*self.written[item.id][run.lower : run.upper])
             values.extend(there)
         changes = decode(item.stored, values)
-        return present(changes.rename_columns([*(f"c{at}" for at in range(len(item.stored))), DIFF]),
-                       [column.name for column in item.stored])  # fmt: skip
+        placed = changes.rename_columns([*(f"c{at}" for at in range(len(item.stored))), DIFF])
+        return present(placed, [column.name for column in item.stored], TIMES_MAX)
 
 
 class Answer:

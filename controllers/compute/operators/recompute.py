@@ -74,7 +74,7 @@ class Recompute:
         names = schema.names[:-1]
         casts = [sp.cast(sp.column(n), t, n) for n, t in zip(names, self._query.types, strict=True)]
         new = sp.select([*casts, sp.called(sp.number(1), DIFF)], sp.derived(query, "q", names))
-        if names and self._query.piles_up(given.inputs):
+        if names and self._query.piles_up(given.inputs):  # less of them where they are added up as they are made
             added_up = [*map(sp.column, names), sp.called(sp.total(DIFF), DIFF)]
             new = sp.grouped(sp.select(added_up, sp.derived(new, "n")), names)
         if sources.outlet is not None and not output.rows:
