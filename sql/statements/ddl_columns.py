@@ -111,8 +111,7 @@ def plan_columns(s: st.AlterColumns, image: ImageLike, names: Names) -> DdlPlan:
             hint=f"columns come and go in catalogs made with format {records.COLUMN_IDS_FROM} or later",
         )
     draft = _Draft(found, image, names, found)
-    for action in _in_order(s.actions):
-        _DO[type(action)](draft, action)
+    _change(draft, s.actions)
     gone = sorted(draft.gone, key=id_order)
     updates = [records.remove(model.ITEMS, item_id) for item_id in gone]
     for item_id in gone:
@@ -142,8 +141,7 @@ def unchecked(s: st.AlterColumns, image: ImageLike, names: Names) -> Unchecked |
         return None
     asked: list[Column] = []
     draft = _Draft(found, image, names, found, asked)
-    for action in _in_order(s.actions):
-        _DO[type(action)](draft, action)
+    _change(draft, s.actions)
     left = {column.id for column in draft.item.columns if not column.nullable}
     after = draft.item
     assert is_table(after), after
@@ -291,8 +289,6 @@ def _drop(draft: _Draft, action: st.DropColumn) -> None:
     if place is None:
         return
     column = table.columns[place]
-    if len(table.columns) == 1:
-        raise unsupported("a table without columns", hint="drop the table")
     dependents = [each for each in draft.image.dependents(table.id) if each.id not in draft.gone]
     reading = [each for each in dependents if _reads(draft, each, column)]
     own = [each for each in reading if each.belongs]
@@ -579,9 +575,12 @@ _DO: dict[type, Callable] = {
 _DROP = (st.DropColumn, st.DropConstraint)
 
 
-def _in_order(actions: Iterable[object]) -> list[object]:
+def _change(draft: _Draft, actions: Iterable[object]) -> None:
     """What is dropped is dropped before anything comes: a column that is added and dropped is none that is there."""
-    return sorted(actions, key=lambda action: not isinstance(action, _DROP))
+    for action in sorted(actions, key=lambda action: not isinstance(action, _DROP)):
+        _DO[type(action)](draft, action)
+    if not draft.item.columns:
+        raise unsupported("a table without columns", hint="drop the table")
 
 
 PLANS = {st.AlterColumns: plan_columns}

@@ -241,3 +241,18 @@ def test_it_may_be_said_on_the_topic_too():
             assert again.already is not None
 
     run(story)
+
+
+def test_all_columns_of_a_table_are_replaced_by_others():
+    async def story(world: World):
+        async with world.adapter() as a:
+            await a.sql("create table t (a int)")
+            await a.sql("insert into t values (1)")
+            await a.sql("alter table t add b int default 7, drop a")
+            assert await a.sql("select * from t") == [(7,)]
+            await a.sql("alter table t drop b, add b text")
+            assert await a.sql("select b from t") == [(None,)]
+            error = await refused(a.sql("alter table t drop b"))
+            assert (error.sqlstate, error.hint) == ("0A000", "drop the table")
+
+    run(story)
