@@ -20,21 +20,19 @@ def rows_at_most(relation: r.Relation, rows: Mapping[str, int]) -> int:
     return _rows(relation, rows, {})
 
 
-def piles_up(
-    relation: r.Relation, rows: Mapping[str, int], often: Collection[str] = (), taken: bool = False
-) -> bool:
+def piles_up(relation: r.Relation, rows: Mapping[str, int], often: Collection[str]) -> bool:
     """Whether Spark, in the code that it makes of several steps at once, may have more than ``PILE_MAX`` rows of
     ``relation`` in memory, which nobody has taken yet: that code goes on to the next row it reads when all is made that
     comes of the last one.  So it is where rows are joined by no equality, or where those of ``often`` are written out,
-    of which each is there very often.  Not so where they are added up as they are made, or all are ``taken`` so."""
-    return _piles(relation, rows, often, taken, (), {})
+    of which each is there very often.  Not so where they are added up as they are made."""
+    return _piles(relation, rows, often, False, (), {})
 
 
 def _piles(
     node: r.Relation, rows: Mapping[str, int], often: Collection[str], taken: bool, equal: Iterable[tuple[int, int]],
     named: Mapping[str, int],
 ) -> bool:  # fmt: skip
-    """``equal`` are columns of ``node`` that are known to be."""
+    """``taken``: whoever reads ``node`` takes each row as it is made.  ``equal`` are columns that are known to be."""
 
     def of(each: r.Relation, taken: bool = False, equal: Iterable[tuple[int, int]] = ()) -> bool:
         return _piles(each, rows, often, taken, equal, named)

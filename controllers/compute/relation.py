@@ -22,6 +22,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -141,6 +142,11 @@ class _Tail:
     view: TempView | None = None
     """Made when first asked for."""
 
+    @cached_property
+    def insertions(self) -> int:
+        """The rows that came by its changes; asked for several times in one read."""
+        return self.rows if self.plain else sum(insertions(piece.table) for piece in self.pieces)
+
 
 class Snapshot(AbstractContextManager):
     """A relation at a timestamp, as queries that go where a table would.  Release it when the query is done."""
@@ -236,10 +242,9 @@ class Relation:
             chunks, tail = list(self._chunks), self._tail
             self._pin(chunks)
         try:
-            there = sum(chunk.insertions for chunk in chunks)
+            return sum(part.insertions for part in (*chunks, tail))
         finally:
             self._unpin(chunks)
-        return there + (tail.rows if tail.plain else sum(insertions(piece.table) for piece in tail.pieces))
 
     def append(
         self, changes: Iterable[pa.Table], upper: DataTs, files: Iterable[LocalFile] = (),
