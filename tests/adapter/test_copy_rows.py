@@ -114,7 +114,7 @@ TYPES = [
 
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
 @pytest.mark.parametrize("kind", TYPES)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.lists(st.one_of(st.none(), VALUES), min_size=1, max_size=6))
 def test_a_column_many_at_a_time_is_what_it_is_one_by_one(kind, zone, texts):
     (cells,) = columns(kind, zone=zone)

@@ -121,7 +121,7 @@ def same(a: object, b: object) -> bool:
 
 @pytest.mark.parametrize("name", STRATEGIES)
 @pytest.mark.parametrize("code", [0, 1])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(data=st.data())
 def test_psycopg_reads_what_we_write(name, code, data):
     sql_type, strategy = STRATEGIES[name]
@@ -141,7 +141,7 @@ def test_psycopg_reads_what_we_write(name, code, data):
 
 @pytest.mark.parametrize("name", STRATEGIES)
 @pytest.mark.parametrize("code", [0, 1])
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(data=st.data())
 def test_a_column_is_the_same_as_its_values_one_by_one(name, code, data):
     sql_type, strategy = STRATEGIES[name]

@@ -97,35 +97,25 @@ def run_launcher(script: Path, **env: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.slow
 def test_the_launcher_makes_its_environment_once_and_hands_over(tmp_path: Path) -> None:
-    script = checkout(tmp_path, "# nothing\n")
+    """Without an index, without a network: three attempts, one line, exit code 2, and the next run starts it over."""
+    lacking = checkout(tmp_path, "no-such-package==1.0 --hash=sha256:" + "0" * 64 + "\n")
+    failed = run_launcher(lacking, PIP_NO_INDEX="1")
+    assert failed.returncode == 2 and "could not be installed" in failed.stderr
+    assert not (tmp_path / ".tidemark" / "venv" / "tidemark-installed").exists()
+    assert (tmp_path / ".tidemark" / "venv-installing").exists()
+    (script := lacking).with_name("requirements.lock").write_text("# nothing\n")
     first = run_launcher(script, PYTHONDONTWRITEBYTECODE="1")
     assert (first.returncode, "ready after" in first.stderr) == (7, True), first.stderr
+    assert "making" in first.stderr and not (tmp_path / ".tidemark" / "venv-installing").exists()
     assert first.stdout.split()[-2:] == ["False", str(tmp_path / ".tidemark" / "pycache")]
     assert not (tmp_path / "cli" / "__pycache__").exists(), "nothing is beside the sources"
     assert first.stdout.startswith("['up', '-x']") and str(tmp_path) in first.stdout
     second = run_launcher(script)
     assert (second.returncode, second.stderr) == (7, "")
-    # Another lock file is installed into what is there; an install that was interrupted is started over.
+    # Another lock file is installed into what is there.
     (tmp_path / "requirements.lock").write_text("# another\n")
     third = run_launcher(script)
     assert third.returncode == 7 and "installing" in third.stderr and "making" not in third.stderr
-    (tmp_path / ".tidemark" / "venv-installing").touch()
-    (tmp_path / ".tidemark" / "venv" / "tidemark-installed").unlink()
-    fourth = run_launcher(script)
-    assert fourth.returncode == 7 and "making" in fourth.stderr
-    assert not (tmp_path / ".tidemark" / "venv-installing").exists()
-
-
-@pytest.mark.slow
-def test_an_install_that_fails_says_so_and_does_not_count(tmp_path: Path) -> None:
-    """Without an index, without a network: three attempts, one line, exit code 2, and the next run tries again."""
-    script = checkout(tmp_path, "no-such-package==1.0 --hash=sha256:" + "0" * 64 + "\n")
-    for _ in range(2):
-        done = run_launcher(script, PIP_NO_INDEX="1")
-        assert done.returncode == 2
-        assert "could not be installed" in done.stderr
-        assert not (tmp_path / ".tidemark" / "venv" / "tidemark-installed").exists()
-        assert (tmp_path / ".tidemark" / "venv-installing").exists()
 
 
 def test_the_launcher_needs_only_the_standard_library() -> None:

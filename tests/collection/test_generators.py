@@ -152,7 +152,7 @@ def test_a_price_near_the_middle_between_two_cents_is_reckoned_exactly(monkeypat
 
 
 @pytest.mark.parametrize(("kind", "table"), SINGLE)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(data=st.data())
 def test_rows_are_a_function_of_the_number(kind, table, data) -> None:
     """However they are cut into batches, also those behind a restart, and of another generator that was never asked

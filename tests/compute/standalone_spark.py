@@ -46,6 +46,9 @@ appender.file.layout.pattern = %d %p %c{1}: %m%n%ex
 READY_S = 180.0
 """For a JVM that takes two seconds: on a machine that others keep busy one had not begun to listen after a minute."""
 
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Of executors too: each lives for a minute, of which compilers and collectors for long lives took more than work."""
+
 WORKER_MB = 1024
 """One executor's, as Spark has it by itself."""
 
@@ -87,7 +90,7 @@ class StandaloneSpark:
         self._environment = {
             "PATH": f"{self._python / 'bin'}:/usr/bin:/bin", "HOME": str(directory), "LANG": "C.UTF-8",
             "SPARK_LOCAL_IP": HOST,
-            "JAVA_TOOL_OPTIONS": f"-Dlog4j2.configurationFile={directory / 'log4j2.properties'}",
+            "JAVA_TOOL_OPTIONS": f"{SHORT_LIVED} -Dlog4j2.configurationFile={directory / 'log4j2.properties'}",
             **{k: v for k, v in os.environ.items() if k == "JAVA_HOME"},
         }  # fmt: skip
         self._master: Child | None = None

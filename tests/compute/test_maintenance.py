@@ -113,7 +113,7 @@ def test_every_view_is_what_its_query_says(bench, seed):
     over = bench.view("SELECT n, COUNT(*) AS c FROM {0} GROUP BY n", {"n": "int8", "c": "int8"}, views[4].relation)
     joined = bench.view("SELECT a.n, b.k FROM {0} AS a JOIN {1} AS b ON a.k = b.k", {"n": "int8", "k": "int4"},
                         views[4].relation, views[2 + 19].relation)  # fmt: skip
-    for _ in range(5):
+    for _ in range(3):
         bench.tick()
         for view in [*views, *twins, over, joined]:
             assert not bench.maintainer.errors, f"seed {seed}"

@@ -12,10 +12,11 @@ from sql.statements.select import plan_select
 from sql.syntax.parse import parse
 from tests import differential
 from tests.differential.compare import difference
-from tests.differential.null_calls import not_null
+from tests.differential.null_calls import CALLS, not_null
 from tests.differential.ours import Ours, catalog, fill_spark
 from tests.differential.postgres import ask, missing
 from tests.differential.sides import lines
+from tests.seeds import seed_of_commit
 from tests.sql.doubles import ddl, empty_image, names
 
 FILE = Path(next(iter(differential.__path__))) / "once_wrong.txt"
@@ -60,9 +61,12 @@ def test_all_of_them(peer, spark):
 
 
 @pytest.mark.spark
-def test_what_is_strict_is_null_wherever_an_argument_is(spark):
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_what_is_strict_is_null_wherever_an_argument_is(spark, every):
+    """Everyday a third of the calls, another one with each commit."""
     fill_spark(spark)
-    assert not_null(Ours(spark), "from u limit 1") == []
+    asked = CALLS if every else CALLS[seed_of_commit() % 3 :: 3]
+    assert not_null(Ours(spark), "from u limit 1", asked) == []
 
 
 @needs_postgres

@@ -30,7 +30,7 @@ from tests.differential.worlds import POOLS, World
 from tests.seeds import seed_of_commit
 from values.types import carried
 
-WORLDS = 2
+WORLDS = 1
 MANY = 60
 """Worlds of the long test."""
 

@@ -88,7 +88,7 @@ class Columns:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))])
 def test_columns_are_what_spark_makes_of_the_same_groups(spark, seed: int) -> None:
     rng = random.Random(seed)
     here = 0

@@ -137,7 +137,7 @@ QUERIES = [
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_answers_are_the_same_without_the_files_that_are_passed_over(spark, tmp_path: Path, monkeypatch, seed) -> None:
     rng, read = random.Random(seed), Counter()
     monkeypatch.setattr(chunks, "CACHED_BYTES_MAX", 0)

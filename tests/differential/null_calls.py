@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from functions.registry import FUNCTIONS, RULED
 from functions.row import Function
 from tests.differential.ours import Ours
@@ -48,11 +50,11 @@ CALLS = [call for row in (*FUNCTIONS, *RULED) if _called(row) for call in calls_
 AT_ONCE = 20
 
 
-def not_null(ours: Ours, behind: str) -> list[tuple[str, object]]:
-    """Of :data:`CALLS` those that are not NULL, with what they are."""
+def not_null(ours: Ours, behind: str, calls: Sequence[str] = CALLS) -> list[tuple[str, object]]:
+    """Of ``calls`` those that are not NULL, with what they are."""
     wrong = []
-    for at in range(0, len(CALLS), AT_ONCE):
-        some = CALLS[at : at + AT_ONCE]
+    for at in range(0, len(calls), AT_ONCE):
+        some = calls[at : at + AT_ONCE]
         found = ours.ask(f"select {', '.join(some)} {behind}")
         values = found.rows[0] if isinstance(found, Answer) else [found] * len(some)
         wrong += [(call, value) for call, value in zip(some, values, strict=True) if value is not None]

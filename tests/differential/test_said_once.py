@@ -9,7 +9,6 @@ from lower.duckdb.lowering import for_duckdb, text_of
 from tests.differential.ours import Ours
 from tests.differential.postgres import missing, postgres
 from trees import said_once
-from trees.said_once import LARGE_MIN
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 
@@ -102,11 +101,10 @@ def test_an_operand_that_is_said_once_gives_what_postgres_gives(connection, ours
         except psycopg.Error as error:
             connection.rollback()
             wanted = error.sqlstate
-        for large in (LARGE_MIN, 0):
-            monkeypatch.setattr(said_once, "LARGE_MIN", large)
-            answer = ours.ask(query)
-            found = getattr(answer, "sqlstate", None) or list(answer.rows)
-            assert found == wanted, (query, large, answer)
+        monkeypatch.setattr(said_once, "LARGE_MIN", 0)  # as it is, all of them are small and written as ever
+        answer = ours.ask(query)
+        found = getattr(answer, "sqlstate", None) or list(answer.rows)
+        assert found == wanted, (query, answer)
 
 
 def test_what_is_grouped_by_is_known_again_in_having(connection, ours, monkeypatch):

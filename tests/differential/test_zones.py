@@ -197,8 +197,8 @@ def _rows(zone: str, every: bool = False) -> list[tuple]:
                 intervals[number % len(intervals)],
             )
         )
-    # Everyday a part of them: all of every change in one zone, so that each is asked about in some.
-    found = found if every else [row for row in found if (row[0] // len(STEPS) + ZONES.index(zone)) % 3 == 0]
+    # Everyday a part of them: all of every change in one zone, so that each is asked about in one.
+    found = found if every else [row for row in found if (row[0] // len(STEPS) + ZONES.index(zone)) % len(ZONES) == 0]
     return [*found, (len(moments) + 1, None, None, None, None, None)]
 
 

@@ -218,7 +218,7 @@ def test_an_anomaly_about_operations_that_nobody_knows(run):
 
 
 def test_it_stays_small(tmp_path):
-    run = history(seed=1, ops_len=200_000, seconds=1800, faults_len=120)
+    run = history(seed=1, ops_len=100_000, seconds=1800, faults_len=120)
     ops = run.ops
     big = [["r", 1, list(range(5000))]]
     reads = [op for op in ops if op.workload == "append"]

@@ -22,8 +22,8 @@ from judge.simulation.world import NO_FAULTS
 from judge.verdict import VALID
 from oracle.records import decode_record
 
-STEPS = int(os.environ.get("TIDEMARK_JUDGE_STEPS", "100000"))
-"""Events of all worlds together: 7 s of two quiet cores in everyday's tests, ten million by option."""
+STEPS = int(os.environ.get("TIDEMARK_JUDGE_STEPS", "80000"))
+"""Events of all worlds together: 6 s of two quiet cores in everyday's tests, ten million by option."""
 
 WORLD_STEPS = 20_000
 FIRST_SEED = int(os.environ.get("TIDEMARK_JUDGE_SEED", "1000"))
@@ -57,7 +57,7 @@ def test_every_step_of_whole_environments_is_valid() -> None:
     few = [checker for checker, count in worlds.items() if said[checker, VALID] < 0.8 * count]
     assert not few, said
     every = {"kill", "pause", "election", "isolate", "cut", "clock", "network", "replace", "day"}
-    assert STEPS < 100_000 or every <= kinds
+    assert STEPS < 80_000 or every <= kinds
 
 
 def test_on_a_healthy_world_everybody_is_answered() -> None:
@@ -72,7 +72,7 @@ def test_on_a_healthy_world_everybody_is_answered() -> None:
 
 @cache
 def seven() -> SimulatedRun:
-    return simulate(7, 8_000)
+    return simulate(7, 4_000)
 
 
 @cache
@@ -81,7 +81,7 @@ def digest_of_seven() -> str:
 
 
 def test_the_seed_alone_replays_a_run() -> None:
-    one, two, other = seven(), simulate(7, 8_000), simulate(8, 8_000)
+    one, two, other = seven(), simulate(7, 4_000), simulate(8, 4_000)
     assert one.events == two.events
     assert one.faults == two.faults
     assert digest_of_seven() == digest(one) == digest(two) != digest(other)
@@ -92,7 +92,7 @@ def test_the_seed_replays_it_in_other_processes_too() -> None:
     text = (
         "from judge.simulation.run import simulate\n"
         "from tests.judge.test_judge_simulation import digest\n"
-        "print(digest(simulate(7, 8_000)))"
+        "print(digest(simulate(7, 4_000)))"
     )
     others = [
         subprocess.Popen([sys.executable, "-c", text], env=os.environ | {"PYTHONHASHSEED": hash_seed},
@@ -134,7 +134,7 @@ def test_rows_are_on_as_many_partitions_as_the_world_has_or_its_seed_chooses() -
 
 @pytest.mark.parametrize("workload", sorted(WORKLOADS))
 def test_a_workload_runs_by_itself(workload: str) -> None:
-    run = simulate(3, 6_000, workloads=(workload,))
+    run = simulate(3, 4_000, workloads=(workload,))
     assert not wrong(run)
     assert any(event.type == OK for event in run.events)
     assert {event.workload for event in run.events if event.type == INVOKE} == {workload}
