@@ -45,7 +45,7 @@ share got nothing for minutes beside programs of others.)"""
 
 LANES = 4
 
-SHARES = 8
+SHARES = 10
 """Of the pure tests' files (``--share`` in ``tests/conftest.py``): to start one costs 10 s, and what is left of them
 when all else is done should be enough for both processors to the end."""
 

@@ -166,9 +166,9 @@ class Snapshot(AbstractContextManager):
         tried on a row that went."""
         return self._relation._rows_query(self._pieces, self.plain, self._as_of, apart)
 
-    def diffs(self, diff: str = DIFF) -> exp.Expression:
-        """The columns and ``diff``, not consolidated."""
-        return self._relation._diffs_query(self._pieces, self._as_of, diff)
+    def diffs(self, diff: str = DIFF, apart: bool = False) -> exp.Expression:
+        """The columns and ``diff``, not consolidated unless ``apart``, as of :meth:`rows`."""
+        return self._relation._diffs_query(self._pieces, self.plain, self._as_of, diff, apart)
 
     def release(self) -> None:
         views, self._views = self._views, ()
@@ -413,8 +413,9 @@ class Relation:
             if piece.min_ts <= through:
                 yield piece.within(after, through)
 
-    def resident(self, as_of: DataTs) -> pa.Table | None:
-        """The relation at ``as_of`` as a table with ``__diff``, not consolidated; ``None`` if it is too large for that.
+    def resident(self, as_of: DataTs, apart: bool = False) -> pa.Table | None:
+        """The relation at ``as_of`` as a table with ``__diff``, not consolidated unless ``apart``: without rows that
+        went.  ``None`` if it is too large for that.
 
         The two newest that were asked for are kept, so the next one costs its delta.
         """
@@ -436,8 +437,11 @@ class Relation:
                         grown = consolidate(grown)
                     many = grown.num_columns and grown.column(0).num_chunks > PIECES_MAX
                     held[as_of] = grown.combine_chunks() if many else grown
-                self._resident = {ts: held[ts] for ts in sorted(held)[-2:]}
-            return held[as_of]
+            if apart:
+                held[as_of] = consolidate(held[as_of])
+            found = held[as_of]
+            self._resident = {ts: held[ts] for ts in sorted(held)[-2:]}
+            return found
 
     def present(self, as_of: DataTs, own: pa.Table | None = None) -> pa.Table | None:
         """Its rows at ``as_of``, each as often as it occurs, columns by their names; ``None`` where they are too many
@@ -524,7 +528,7 @@ class Relation:
 
     def nothing(self, diff: str = DIFF) -> exp.Expression:
         """The columns and ``diff`` without a row: what there is before every timestamp."""
-        return self._diffs_query([], DataTs(0), diff)
+        return self._diffs_query([], True, DataTs(0), diff, False)
 
     def changes_in(self, values: Sequence[bytes], as_of: DataTs) -> pa.Table:
         """Records of this collection's rows as changes at ``as_of``, in the physical shape.  Raises ``Undecodable``."""
@@ -566,11 +570,26 @@ class Relation:
             for piece in pieces
         ])  # fmt: skip
 
-    def _diffs_query(self, pieces: Sequence[_Shown], as_of: DataTs, diff: str) -> exp.Expression:
+    def _diffs_query(
+        self, pieces: Sequence[_Shown], plain: bool, as_of: DataTs, diff: str, apart: bool
+    ) -> exp.Expression:  # fmt: skip
         if not pieces:
             nulls = [sp.cast(exp.null(), t, n) for n, t in zip(self.names, self.types, strict=True)]
             return sp.select([*nulls, sp.called(sp.number(1), diff)], where=exp.false())
-        return self._changes(pieces, as_of, [*self._outputs(), sp.called(sp.column(DIFF), diff)])
+        if plain or not apart:
+            return self._changes(pieces, as_of, [*self._outputs(), sp.called(sp.column(DIFF), diff)])
+        outputs = [*self._outputs(), sp.called(sp.column("n"), diff)]
+        return sp.select(outputs, sp.derived(self._added_up(pieces, as_of, exp.NEQ), "present"), _each_time("n"))
+
+    def _added_up(self, pieces: Sequence[_Shown], as_of: DataTs, held: type[exp.Binary]) -> exp.Expression:
+        """Rows by position with ``n``, how often each is there: those of which that is ``held`` against none."""
+        columns = [f"c{i}" for i in range(len(self.names))]
+        changes = self._changes(pieces, as_of, [sp.column(c) for c in (*columns, DIFF)])
+        return sp.grouped(
+            sp.select([*map(sp.column, columns), sp.called(sp.total(DIFF), "n")], sp.derived(changes, "changes")),
+            columns,
+            held(this=sp.total(DIFF), expression=exp.Literal.number(0)),
+        )
 
     def _rows_query(self, pieces: Sequence[_Shown], plain: bool, as_of: DataTs, apart: bool) -> exp.Expression:
         if not pieces:
@@ -578,19 +597,10 @@ class Relation:
             return sp.select(nulls, where=exp.false())
         if plain:
             return self._changes(pieces, as_of, self._outputs())
-        columns = [f"c{i}" for i in range(len(self.names))]
-        changes = self._changes(pieces, as_of, [sp.column(c) for c in (*columns, DIFF)])
-        present = sp.grouped(
-            sp.select([*map(sp.column, columns), sp.called(sp.total(DIFF), "n")], sp.derived(changes, "changes")),
-            columns,
-            exp.GT(this=sp.total(DIFF), expression=exp.Literal.number(0)),
-        )
-        rows = sp.select(self._outputs(), sp.derived(present, "present"))
+        rows = sp.select(self._outputs(), sp.derived(self._added_up(pieces, as_of, exp.GT), "present"))
         rows.set("laterals", _laterals(VERY_OFTEN if self.rows_at_most > TIMES_AT_ONCE_MAX else OFTEN))
         if apart:
-            # Spark moves no condition below one that may be another each time.  It knows that of RAND() alone: always.
-            each_time = exp.Add(this=sp.column("i"), expression=exp.Anonymous(this="RAND", expressions=[]))
-            rows.set("where", exp.Where(this=exp.GT(this=each_time, expression=exp.Literal.number(0))))
+            rows.set("where", exp.Where(this=_each_time("i")))
         return rows
 
     # -- chunks -------------------------------------------------------------------------------------------------------
@@ -736,6 +746,13 @@ class Relation:
 def _unlink(files: Iterable[LocalFile | Adopted]) -> None:
     for file in files:
         file.path.unlink(missing_ok=True)
+
+
+def _each_time(count: str) -> exp.Expression:
+    """What is true, of a column that is never 0.  Spark moves no condition below one that may be another each time, and
+    knows that of RAND() alone that it is always more."""
+    drawn = exp.Add(this=exp.Abs(this=sp.column(count)), expression=exp.Anonymous(this="RAND", expressions=[]))
+    return exp.GT(this=drawn, expression=exp.Literal.number(0))
 
 
 def _laterals(written: str) -> list[exp.Expression]:

@@ -7,6 +7,7 @@ import itertools
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from typing import TypeVar
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -21,6 +22,8 @@ from controllers.compute.sought import Sought
 from journal.timestamps import DataTs
 
 _serial = itertools.count()
+
+T = TypeVar("T")
 
 _OF_QUERIES = ("42", "0A")
 """Classes of what Spark says of a query, whatever its rows."""
@@ -47,11 +50,11 @@ class Sources(AbstractContextManager):
         found.outlet = outlet
         return found
 
-    def answer(self, ask: Callable[[Sources], pa.Table]) -> pa.Table:
-        """What ``ask`` gives, which has Spark read :meth:`rows`.  Raises what Spark throws.
+    def answer(self, ask: Callable[[Sources], T]) -> T:
+        """What ``ask`` gives, which reads :meth:`rows`, :meth:`diffs` or :meth:`resident`.  Raises what Spark throws.
 
-        Spark tries conditions on changes before it adds these up, which leaves most of them out early; so one may fail
-        on a row that is not there any more.  Where something fails it is asked again such that none does.
+        Conditions and calls are tried on changes before these are added up, which leaves most of them out early; so one
+        may fail on a row that is not there any more.  Where something fails it is asked again such that none does.
         """
         try:
             return ask(self)
@@ -89,7 +92,7 @@ class Sources(AbstractContextManager):
 
     def diffs(self, relation: Relation, as_of: DataTs, diff: str = DIFF) -> exp.Expression:
         """The same with ``diff``, not consolidated.  Nothing at all for ``as_of`` before every timestamp."""
-        return relation.nothing(diff) if as_of < 0 else self._snapshot(relation, as_of).diffs(diff)
+        return relation.nothing(diff) if as_of < 0 else self._snapshot(relation, as_of).diffs(diff, self._apart)
 
     def changed(self, relation: Relation, after: DataTs, through: DataTs) -> bool:
         """Whether ``relation`` differs between the two timestamps."""
@@ -113,6 +116,10 @@ class Sources(AbstractContextManager):
             if key not in self._tables:
                 self._tables[key] = relation.delta(after, through)
             return self._tables[key]
+
+    def resident(self, relation: Relation, as_of: DataTs) -> pa.Table | None:
+        """The same as of :meth:`diffs`, in memory: columns by position; ``None`` where they are too many for that."""
+        return relation.resident(as_of, self._apart)
 
     def present(self, relation: Relation, as_of: DataTs) -> pa.Table | None:
         """The rows of ``relation`` at ``as_of``, each as often as it occurs, its columns by their names; ``None`` where

@@ -204,24 +204,23 @@ class View:
         if operator is self._kept.whole:
             return None
         try:
-            rows = consolidate(operator.delta(self._given(sources), self.state_ts, t1))
+            found = sources.answer(lambda asked: operator.delta(self._given(asked), self.state_ts, t1))
         except Left as left:
             log.debug("more than what was touched is worked out", extra={"view": self.id, "why": str(left)})
             return None
-        return Change(self.id, rows, None, lambda: self._accepted(t1), _sent(sources))
+        return Change(self.id, consolidate(found), None, lambda: self._accepted(t1), _sent(sources))
 
     def _whole(self, sources: Sources, t1: DataTs) -> Change:
         """Compare the query at ``t1`` with the output held."""
         self.compared += 1
         rows = self._kept.whole.delta(self._given(sources), DataTs(self.relation.upper - 1), t1)
-        if not self._restored(sources, t1):
-            self.recompute("its groups cannot be held")
-        return Change(self.id, rows, None, lambda: self._accepted(t1), _sent(sources))
+        accept = (lambda: self._accepted(t1)) if self._restored(sources, t1) else self._forget
+        return Change(self.id, rows, None, accept, _sent(sources))
 
     def _restored(self, sources: Sources, t1: DataTs) -> bool:
-        """Whether what is held was found again as it is at ``t1``."""
+        """Whether what is held was found again as it is at ``t1``.  Where it cannot be held, nothing is from now on."""
         try:
-            self._kept.operator.restore(self._given(sources), t1)
+            sources.answer(lambda asked: self._kept.operator.restore(self._given(asked), t1))
         except Exception as error:
             failure = of_spark(error)
             if isinstance(failure, Interrupted):
@@ -229,7 +228,9 @@ class View:
             if failure is None and not isinstance(error, TidemarkError):
                 self._unexplained(error)  # what was found by the whole query is right all the same
             log.warning("what a view holds is not found again", extra={"view": self.id, "why": str(error)[:500]})
-            return False
+            if failure is not None and not isinstance(failure, ResultTooLarge):
+                return False  # of other rows it may be
+            self.recompute("its groups cannot be held")
         return True
 
     def _unexplained(self, error: Exception) -> TidemarkError:

@@ -58,7 +58,7 @@ class Raw:
     """A client that speaks bytes."""
 
     def __init__(self, server: Loopback, *, start: bool = True, **parameters: str) -> None:
-        self.socket = socket.create_connection((server.host, server.port), timeout=10)
+        self.socket = socket.create_connection((server.host, server.port), timeout=60)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # as every driver does
         self._left = b""
         self.key: tuple[int, bytes] = (0, b"")

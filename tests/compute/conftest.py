@@ -113,12 +113,12 @@ class Bench:
         return found
 
     def truth(self, view) -> Counter:
-        """What its query is now."""
+        """What its query is now, of the rows that are there."""
         from controllers.compute.spark_text import text
         from sql.views.spark_gate import name_relations
 
         snapshots = {i: r.snapshot(self.now) for i, r in view.inputs.items()}
-        query = name_relations(self.queries[view.id], view.inputs, {i: s.rows() for i, s in snapshots.items()})
+        query = name_relations(self.queries[view.id], view.inputs, {i: s.rows(True) for i, s in snapshots.items()})
         rows = self.rows(text(query), view)
         for snapshot in snapshots.values():
             snapshot.release()

@@ -6,10 +6,11 @@ from decimal import Decimal
 
 import pytest
 
-from catalog_log.settings import SPARK
+from catalog_log.settings import AUTO, SPARK
 from controllers.arrangements.tuples import NAN, canonical_float
+from controllers.compute.operators.process import _Patience
 from controllers.compute.operators.reduce import Reduce
-from controllers.compute.strategy import Recompute
+from controllers.compute.strategy import Incremental, Recompute
 from journal.errors import Rejected
 
 pytestmark = pytest.mark.spark
@@ -196,6 +197,36 @@ def test_an_error_is_one_views_and_clears(bench):
     bench.change({r: [((0, "y"), -1), ((5, "5"), 1)]})
     bench.tick()
     assert not bench.maintainer.errors and bench.held(bad) == bench.truth(bad)
+
+
+@pytest.mark.parametrize("gear", (AUTO, SPARK))
+def test_a_view_whose_error_is_gone_is_kept_by_its_changes_again(bench, gear):
+    """What it held was not found again as long as there was a trace of the row, and it was recomputed for ever."""
+    bench.maintainer._process._patience = _Patience(60.0)  # a busy machine is no reason to ask Spark
+    bench.gear = gear
+    r = bench.relation({"k": "int4", "s": "text"})
+    queries = {
+        "SELECT CAST(s AS INT) AS i, COUNT(*) AS n FROM {0} GROUP BY CAST(s AS INT)": {"i": "int4", "n": "int8"},
+        "SELECT k, SUM(10 DIV k) AS n FROM {0} WHERE 10 DIV k > 1 GROUP BY k": {"k": "int4", "n": "int8"},
+        "SELECT x.s, y.n FROM {0} AS x JOIN (SELECT k, COUNT(s) AS n FROM {0} WHERE 10 DIV k > 0 GROUP BY k) AS y "
+        "ON x.k = y.k": {"s": "text", "n": "int8"},
+    }
+    views = [bench.view(query, columns, r) for query, columns in queries.items()]
+    bench.change({r: [((1, "1"), 1), ((0, "x"), 1)]})
+    bench.tick()
+    assert {bench.maintainer.errors[view.id].sqlstate for view in views} == {"22012", "22P02"}
+    bench.change({r: [((0, "x"), -1), ((2, "2"), 1)]})
+    bench.tick()
+    assert not bench.maintainer.errors
+    compared = [view.compared for view in views]
+    bench.change({r: [((4, "2"), 1), ((1, "1"), 1)]})
+    bench.tick()
+    assert all(bench.held(view) == bench.truth(view) and bench.held(view) for view in views)
+    assert all(isinstance(view.strategy, Incremental) for view in views)
+    assert [view.compared for view in views] == compared, "with what was found again they go on"
+    bench.change({r: [((0, "x"), 1)]})
+    bench.tick()
+    assert len(bench.maintainer.errors) == len(views)
 
 
 def test_no_condition_is_tried_on_a_row_that_went(bench):

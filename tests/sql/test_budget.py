@@ -280,7 +280,9 @@ def test_what_is_written_out_twice_at_each_level_is_refused_before_it_takes_long
     assert copying.allowance.left is None
 
 
-@pytest.mark.parametrize("kind", CALLED)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[pytest.mark.long] if kind == "intervals" else []) for kind in CALLED]
+)  # which are planned for 9 s
 def test_of_any_length_it_is_planned_or_refused_as_too_complex(kind):
     """Libraries that are told of a stack that is full may take it for an error of their own."""
     for n in (75, 176, 232):

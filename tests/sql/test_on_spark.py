@@ -82,7 +82,9 @@ def test_spark_and_the_adapter_agree_on_constants(spark, text):
     assert [tuple(r.values()) for r in _renamed(ours)] == [tuple(r.values()) for r in _renamed(sparks)]
 
 
-@pytest.mark.parametrize(("sign", "operands"), [("+", "a"), ("||", "b"), ("||", "ba"), ("*", "ca")])
+@pytest.mark.parametrize(
+    ("sign", "operands"), [("+", "a"), pytest.param("||", "b", marks=pytest.mark.long), ("||", "ba"), ("*", "ca")]
+)
 def test_spark_has_the_stack_for_the_longest_chain(spark, sign, operands):
     """Of columns: what is constant would be folded before it is looked at."""
     chain = (operands * (OPERATORS_MAX + 1))[: OPERATORS_MAX + 1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 import pyarrow as pa
 from sqlglot import exp
@@ -11,6 +11,8 @@ from sqlglot import exp
 from controllers.compute.operators.small import Small
 from journal.timestamps import DataTs
 from values.types import SqlType
+
+T = TypeVar("T")
 
 RESIDENT_ROWS_MAX = 100_000
 """Changes of a relation above which it is not held in memory as a whole: some 10 MB, and 5 ms to hash for a join."""
@@ -48,8 +50,8 @@ class Sources(Protocol):
     def outlet(self) -> object | None:
         """Where what the view puts out goes that is many, for the engine that finds it."""
 
-    def answer(self, ask: Callable[[Sources], pa.Table]) -> pa.Table:
-        """What ``ask`` gives of these, which has Spark read :meth:`rows`: raises what fails on rows that are there."""
+    def answer(self, ask: Callable[[Sources], T]) -> T:
+        """What ``ask`` gives of these: raises what fails on rows that are there."""
 
     def rows(self, relation: Relation, as_of: DataTs) -> exp.Expression: ...
 
@@ -60,6 +62,8 @@ class Sources(Protocol):
     def changed(self, relation: Relation, after: DataTs, through: DataTs) -> bool: ...
 
     def table(self, relation: Relation, after: DataTs, through: DataTs) -> pa.Table: ...
+
+    def resident(self, relation: Relation, as_of: DataTs) -> pa.Table | None: ...
 
     def present(self, relation: Relation, as_of: DataTs) -> pa.Table | None: ...
 

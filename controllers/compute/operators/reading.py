@@ -45,7 +45,7 @@ class Reading(AbstractContextManager):
         relation = self._inputs[name]
         if version == DELTA:
             return self._sources.table(relation, self._t0, self._t1)
-        return relation.resident(self._t0 if version == OLD else self._t1)
+        return self._sources.resident(relation, self._t0 if version == OLD else self._t1)
 
     def query(self, key: Key, names: tuple[str, ...]) -> exp.Expression:
         """The same for Spark: ``names`` are those of its columns, that of the diffs last."""
