@@ -241,7 +241,7 @@ class Groups:
     def _check_size(self, groups: dict[Row, Group], touched: dict[Row, Group], values: int) -> None:
         most = (CELLS_MAX - VALUE_CELLS * values) // self._width
         if len(groups) + len(touched) > most:
-            more = sum(1 for key in touched if key not in groups)
+            more = sum(bool(group[0]) - (key in groups) for key, group in touched.items())  # less those that go
             if len(groups) + more > most:
                 found = f"the view has more than {self.most} groups"
                 raise TooManyGroups(found if not values else f"{found}, or too many values in them")

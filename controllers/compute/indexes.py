@@ -2,7 +2,7 @@
 
 Promises: a lookup at ``as_of`` sees the relation exactly as of then, because it brings the arrangement there first if
 it is behind (usually it is not: a thread follows).  A relation too large to be held disables its index, with the
-reason in the status, and its reads go to Spark.
+reason in the status, until there is much less of it, and its reads go to Spark.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from catalog_log.objects import Item
 from collection.columns import sql_type
-from controllers.arrangements.arrangement import Arrangement, TooLarge
+from controllers.arrangements.arrangement import ROWS_MAX, Arrangement, TooLarge
 from controllers.arrangements.residual import Residual, TooManyRows, compile_residual
 from controllers.arrangements.tuples import Row, canonical, to_rows
 from controllers.at_work import AtWork
@@ -29,6 +29,9 @@ from journal.timestamps import DataTs
 from values.types import SqlType, carried
 
 log = logging.getLogger(__name__)
+
+AGAIN_ROWS_MAX = ROWS_MAX // 2
+"""Changes of a relation at which an index that was too large is begun anew: it has room for as many rows again."""
 
 RESIDUALS_MAX = 1000
 """Compiled residuals kept: a statement's text repeats, with its values in the key."""
@@ -46,6 +49,8 @@ class _Index:
         self.key_columns = [names.index(n) for n in item.key]
         self.arrangement = Arrangement(self.key_columns)
         self.disabled: str | None = None
+        self.too_large = False
+        """Whether it is for that that it is disabled."""
         self.behind: tuple[str, str | None] | None = None
         """Why it could not be brought up when that was tried last."""
         self.lock = threading.Lock()
@@ -103,10 +108,22 @@ class Indexes:
                 return
             index = self._present(index)
             through = frontiers.complete(index.relation_id)
-            if through < 0 or index.disabled:
+            if through < 0 or (index.disabled and not self._fits_again(index)):
                 continue
             if index.arrangement.upper == 0 or frontiers.changed_since(index.relation_id, index.arrangement.upper):
                 self._follow(index, through)
+
+    def _fits_again(self, index: _Index) -> bool:
+        """Whether an index that was too large is so no more, by what is held of its relation: whoever reads that while
+        it has no index has it brought up."""
+        try:
+            if not index.too_large or self._inventory.relation(index.relation_id).rows > AGAIN_ROWS_MAX:
+                return False
+        except InvalidUsage:
+            return False  # it was dropped just now
+        index.disabled, index.too_large = None, False
+        log.info("an index is begun anew", extra={"index": index.item.id})
+        return True
 
     def _follow(self, index: _Index, through: DataTs) -> None:
         """Bring one index up.  Whatever is wrong with it keeps no other one waiting, and it goes on without it."""
@@ -197,7 +214,7 @@ class Indexes:
             found = self._indexes.get(index.item.id)
             if found is index:
                 found = self._indexes[index.item.id] = _Index(index.item, relation)
-                found.disabled = index.disabled
+                found.disabled, found.too_large = index.disabled, index.too_large
                 self._residuals = {k: r for k, r in self._residuals.items() if k[0] != index.item.id}
         return index if found is None else found
 
@@ -253,7 +270,7 @@ class Indexes:
             arrangement.apply(_updates(relation.changes(after, through)), DataTs(through + 1))
             index.arrangement = arrangement
         except TooLarge as error:
-            index.disabled = error.message
+            index.disabled, index.too_large = error.message, True
             index.arrangement = Arrangement(index.key_columns)
             log.warning("an index is too large, its reads go to spark",
                         extra={"index": index.item.id, "why": error.message})  # fmt: skip

@@ -88,6 +88,8 @@ class View:
         self._schema = change_schema(relation.types)
         self.state_ts: DataTs | None = NEVER
         """Timestamp that the held state is of; ``None`` where it must be found again (after an error, a restart)."""
+        self._too_much_of: int | None = None
+        """How many rows its inputs had when what it was to hold was too much."""
         self.compared = 0
         """How often the whole query was compared with the output."""
         self.gears = Gears()
@@ -128,6 +130,10 @@ class View:
 
     def _evaluated(self, sources: Sources, t1: DataTs) -> Change:
         self.gears.begun()
+        if self._too_much_of is not None and 2 * self._input_rows() <= self._too_much_of:
+            self._too_much_of = None
+            self._kept.hold()
+            self._forget()
         if self._can_go_on():
             try:
                 if self.state_ts != NEVER and not any(
@@ -148,7 +154,7 @@ class View:
                 if sources.outlet is not None:
                     sources.outlet.discard()
                 if isinstance(error, TooManyGroups):
-                    self.recompute(error.message)
+                    self._hold_nothing(error)
         try:
             found = self._whole(sources, t1)
             self.gears.ended()
@@ -169,6 +175,14 @@ class View:
     def recompute(self, reason: str) -> None:
         """Maintain it by recomputation from now on."""
         self._kept.recompute(reason)
+
+    def _hold_nothing(self, error: TooManyGroups) -> None:
+        """It would be too much, until its inputs have half of the rows that they have now."""
+        self.recompute(error.message)
+        self._too_much_of = self._input_rows()
+
+    def _input_rows(self) -> int:
+        return sum(each.count for each in self.inputs.values())
 
     def restore(self, sources: Sources, upper: DataTs) -> None:
         """After a restart: find again what is held at ``upper - 1``, if the inputs still tell that timestamp apart."""
@@ -221,6 +235,8 @@ class View:
         """Whether what is held was found again as it is at ``t1``.  Where it cannot be held, nothing is from now on."""
         try:
             sources.answer(lambda asked: self._kept.operator.restore(self._given(asked), t1))
+        except TooManyGroups as error:
+            self._hold_nothing(error)
         except Exception as error:
             failure = of_spark(error)
             if isinstance(failure, Interrupted):

@@ -5,17 +5,27 @@ from __future__ import annotations
 import random
 from collections import deque
 from dataclasses import replace
+from functools import partial
+from types import SimpleNamespace
 
+import pyarrow as pa
 import pytest
 
 from catalog_log.objects import INDEX, MATERIALIZED_VIEW, TABLE, Column, Index, Item, Table, numbered
+from collection.columns import DIFF
+from controllers.arrangements.arrangement import Arrangement
+from controllers.arrangements.tuples import schema_of, to_table
 from controllers.at_work import AtWork
+from controllers.changes import stamp
 from controllers.commands import Command, Kind
+from controllers.compute import indexes as module
 from controllers.compute.indexes import Indexes
 from controllers.compute.inventory import Inventory
+from controllers.compute.relation import Relation
 from controllers.protocol import ControllerState
 from journal.errors import Unavailable
 from journal.memory import MemoryTransport
+from journal.timestamps import DataTs
 from tests.objects import made
 
 
@@ -95,6 +105,38 @@ def test_an_index_is_begun_anew_when_its_relation_gets_columns(tmp_path):
     second = indexes._present(first)
     assert second is not first and second is indexes._indexes["u2"] and len(second.types) == 3
     assert indexes._present(first) is second and second.key_columns == [1]
+
+
+def test_an_index_that_was_too_large_is_begun_anew_once_its_relation_is_small(tmp_path, monkeypatch, caplog):
+    """A table that had been large for an hour had no index until its cluster was started again."""
+    monkeypatch.setattr(module, "Arrangement", partial(Arrangement, rows_max=4))
+    monkeypatch.setattr(module, "AGAIN_ROWS_MAX", 2)
+    world = World(tmp_path)
+    table = Table("u1", "s1", "t", "", numbered((Column("a", "int4"),)))
+    world.change(table, Index("u2", "s1", "i", "", relation_id="u1", key=("a",), cluster_id="a"))
+
+    def holds(*rows: int) -> None:
+        """Their changes are merged: what a relation has that got many rows and lost them again."""
+        world.inventory._relations["u1"] = relation = Relation(None, "u1", table.stored, tmp_path)
+        schema = schema_of(relation.types).append(pa.field(DIFF, pa.int64()))
+        relation.append([stamp(to_table([(row, 1) for row in rows], schema), 1, relation.types)], DataTs(2))
+
+    monkeypatch.setattr(world.inventory, "relation_through", lambda *_: world.inventory.relation("u1"))
+    frontiers = SimpleNamespace(complete=lambda _: 1, changed_since=lambda _, upper: upper < 2)
+    indexes = Indexes(world.inventory, "a", 1000, world.at_work)
+    indexes.reconcile()
+    for rows, held, error in (
+        (range(6), 0, "the index would hold more than 4 rows"),
+        (range(4), 0, "the index would hold more than 4 rows"),  # it fits, and one more would not
+        (range(2), 2, None),
+        (range(2), 2, None),
+    ):
+        holds(*rows)
+        for _ in range(3):
+            indexes.follow(frontiers)
+            status = indexes.status()["u2"]
+            assert (status["rows"], status["error"]) == (held, error), rows
+    assert sum("too large" in each.message for each in caplog.records) == 1, "it is not tried again and again"
 
 
 def test_indexes_are_looked_through_only_when_one_came_or_went(tmp_path):

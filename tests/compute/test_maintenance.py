@@ -8,6 +8,7 @@ import pytest
 
 from catalog_log.settings import AUTO, SPARK
 from controllers.arrangements.tuples import NAN, canonical_float
+from controllers.compute import groups
 from controllers.compute.operators.process import _Patience
 from controllers.compute.operators.reduce import Reduce
 from controllers.compute.strategy import Incremental, Recompute
@@ -227,6 +228,28 @@ def test_a_view_whose_error_is_gone_is_kept_by_its_changes_again(bench, gear):
     bench.change({r: [((0, "x"), 1)]})
     bench.tick()
     assert len(bench.maintainer.errors) == len(views)
+
+
+def test_a_view_that_had_too_many_groups_is_kept_by_its_changes_once_they_are_few(bench, monkeypatch):
+    bench.maintainer._process._patience = _Patience(60.0)
+    monkeypatch.setattr(groups, "CELLS_MAX", 300)
+    r = bench.relation({"k": "int4", "s": "text"})
+    view = bench.view("SELECT k, COUNT(s) AS n FROM {0} GROUP BY k", {"k": "int4", "n": "int8"}, r)
+    steps = (  # what changes of rows of the keys, and how it is kept then
+        (1, range(20), Incremental),
+        (1, range(20, 200), Recompute),
+        (-1, range(90), Recompute),  # more than half of them are there still
+        (-1, range(90, 180), Incremental),
+    )
+    for diff, keys, kept in steps:
+        bench.change({r: [((k, "x"), diff) for k in keys]})
+        bench.tick()
+        assert not bench.maintainer.errors and bench.held(view) == bench.truth(view)
+        assert isinstance(view.strategy, kept), keys
+    before = view.compared
+    bench.change({r: [((k, "x"), 1) for k in range(10)]})
+    bench.tick()
+    assert bench.held(view) == bench.truth(view) and view.compared == before
 
 
 def test_no_condition_is_tried_on_a_row_that_went(bench):

@@ -41,16 +41,23 @@ class Kept:
     def __init__(self, lowered: Lowered, names: Mapping[str, Sequence[str]], types: Sequence[SqlType]) -> None:
         _check_fits(lowered, names)
         planned, query = Planned(lowered.query), WholeQuery(lowered, types)
-        self.strategy: Strategy = planned.strategy(types)
+        self._wanted = planned.strategy(types)
+        self.strategy: Strategy
+        self.incremental: Linear | None
+        self.hold()
         self.whole = Recompute(query)
         slices = planned.slices() if isinstance(lowered.told.ordinary, Small) else None
         self.affected = None if slices is None else Affected(slices, query, names)
-        self.incremental = built(self.strategy.change) if isinstance(self.strategy, Incremental) else None
 
     @property
     def operator(self) -> Operator:
         """What finds a change.  Where it is left, ``whole`` does."""
         return self.incremental or self.affected or self.whole
+
+    def hold(self) -> None:
+        """By its own strategy, with nothing held yet."""
+        self.strategy = self._wanted
+        self.incremental = built(self._wanted.change) if isinstance(self._wanted, Incremental) else None
 
     def recompute(self, reason: str) -> None:
         """It is worked out again from now on."""
