@@ -211,7 +211,7 @@ def test_a_block_is_committed_only_if_what_it_read_is_as_it_was():
             except errors.SerializationFailure:
                 refusals += 1
                 await block.rollback()
-        assert refusals and admitted > refusals, (admitted, refusals)
+        assert min(refusals, admitted) > 2, (admitted, refusals)  # each of them happens, whatever is drawn
 
     in_block(story)
 
