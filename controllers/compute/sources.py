@@ -91,7 +91,8 @@ class Sources(AbstractContextManager):
         return self._snapshot(relation, as_of, tuple(sought), own).rows(self._apart)
 
     def diffs(self, relation: Relation, as_of: DataTs, diff: str = DIFF) -> exp.Expression:
-        """The same with ``diff``, not consolidated.  Nothing at all for ``as_of`` before every timestamp."""
+        """The same with ``diff``, not consolidated where nothing failed.  Nothing at all for ``as_of`` before every
+        timestamp."""
         return relation.nothing(diff) if as_of < 0 else self._snapshot(relation, as_of).diffs(diff, self._apart)
 
     def changed(self, relation: Relation, after: DataTs, through: DataTs) -> bool:

@@ -97,13 +97,13 @@ def run_launcher(script: Path, **env: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.slow
 def test_the_launcher_makes_its_environment_once_and_hands_over(tmp_path: Path) -> None:
-    """Without an index, without a network: three attempts, one line, exit code 2, and the next run starts it over."""
-    lacking = checkout(tmp_path, "no-such-package==1.0 --hash=sha256:" + "0" * 64 + "\n")
-    failed = run_launcher(lacking, PIP_NO_INDEX="1")
+    # Without an index, without a network: three attempts, one line, exit code 2, and the next run starts it over.
+    script = checkout(tmp_path, "no-such-package==1.0 --hash=sha256:" + "0" * 64 + "\n")
+    failed = run_launcher(script, PIP_NO_INDEX="1")
     assert failed.returncode == 2 and "could not be installed" in failed.stderr
     assert not (tmp_path / ".tidemark" / "venv" / "tidemark-installed").exists()
     assert (tmp_path / ".tidemark" / "venv-installing").exists()
-    (script := lacking).with_name("requirements.lock").write_text("# nothing\n")
+    (tmp_path / "requirements.lock").write_text("# nothing\n")
     first = run_launcher(script, PYTHONDONTWRITEBYTECODE="1")
     assert (first.returncode, "ready after" in first.stderr) == (7, True), first.stderr
     assert "making" in first.stderr and not (tmp_path / ".tidemark" / "venv-installing").exists()
