@@ -10,8 +10,11 @@ What reads tables is what a cluster asks in process, of the plan as it travels.
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import re
+import sys
+import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -33,6 +36,9 @@ SCRIPT = Path(__file__).with_name("changes.txt")
 
 EXPLAINED = 3
 """Each so manieth statement is asked for its plan before: others with another commit."""
+
+ANSWER_S = 120.0
+"""For one statement, of some 20 ms."""
 
 needs_postgres = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 
@@ -108,6 +114,15 @@ def _refused(error: psycopg.Error) -> Told:
     return ("ERROR", error.sqlstate, *told)
 
 
+def _where_all_stand() -> str:
+    told = io.StringIO()
+    for task in asyncio.all_tasks():
+        task.print_stack(file=told)
+    for name, frame in sys._current_frames().items():
+        told.write(f"thread {name}\n{''.join(traceback.format_stack(frame))}")
+    return told.getvalue()
+
+
 async def ours(lines: list[Line], turn: int = 0) -> list[tuple[Told, list[Told]]]:
     async with serving(Tables()) as port, await psycopg.AsyncConnection.connect(
         f"host=127.0.0.1 port={port} user=tidemark dbname=tidemark", autocommit=True,
@@ -115,7 +130,9 @@ async def ours(lines: list[Line], turn: int = 0) -> list[tuple[Told, list[Told]]
     ) as connection:  # fmt: skip
         async def asked(text: str, params=None) -> Told:
             try:
-                return _told(await connection.execute(text.encode(), params))
+                return _told(await asyncio.wait_for(connection.execute(text.encode(), params), ANSWER_S))
+            except TimeoutError:
+                raise AssertionError(f"no answer to {text}\n{_where_all_stand()}") from None
             except psycopg.Error as error:
                 return _refused(error)
 
@@ -176,6 +193,6 @@ def test_a_script_of_changes_is_answered_as_postgres_answers_it() -> None:
         peer.prepare_threshold = None
         for lines in stanzas(SCRIPT.read_text()):
             count += len(lines)
-            wrong += differences(lines, asyncio.run(asyncio.wait_for(ours(lines, turn), 120)), theirs(peer, lines))
+            wrong += differences(lines, asyncio.run(ours(lines, turn)), theirs(peer, lines))
     assert not wrong, "\n".join(wrong)
     assert count > 150
