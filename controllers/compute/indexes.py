@@ -2,7 +2,7 @@
 
 Promises: a lookup at ``as_of`` sees the relation exactly as of then, because it brings the arrangement there first if
 it is behind (usually it is not: a thread follows).  A relation too large to be held disables its index, with the
-reason in the status, until there is much less of it, and its reads go to Spark.
+reason in the status, until there is much less of it, and its reads go to Spark; so does one whose relation cannot be arranged.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -37,6 +38,13 @@ RESIDUALS_MAX = 1000
 """Compiled residuals kept: a statement's text repeats, with its values in the key."""
 
 
+class _Off(NamedTuple):
+    """Why an index is not followed, and at how many changes of its relation it is begun anew, if ever."""
+
+    why: str
+    again_at: int = -1
+
+
 class _Index:
     def __init__(self, item: Item, relation: Item) -> None:
         self.item = item
@@ -48,9 +56,7 @@ class _Index:
         names = [c.name for c in relation.stored]
         self.key_columns = [names.index(n) for n in item.key]
         self.arrangement = Arrangement(self.key_columns)
-        self.disabled: str | None = None
-        self.too_large = False
-        """Whether it is for that that it is disabled."""
+        self.off: _Off | None = None
         self.behind: tuple[str, str | None] | None = None
         """Why it could not be brought up when that was tried last."""
         self.lock = threading.Lock()
@@ -89,7 +95,7 @@ class Indexes:
                     continue
                 index = self._indexes[index_id] = _Index(item, relation)
                 refused = self._at_work.refused(index_id)
-                index.disabled = None if refused is None else refused.message
+                index.off = None if refused is None else _Off(refused.message)
             self._seen = None if missing else wanted
 
     def forget(self, index_id: str) -> None:
@@ -108,22 +114,27 @@ class Indexes:
                 return
             index = self._present(index)
             through = frontiers.complete(index.relation_id)
-            if through < 0 or (index.disabled and not self._fits_again(index)):
+            if through < 0 or (index.off is not None and not self._begun_anew(index, index.off)):
                 continue
             if index.arrangement.upper == 0 or frontiers.changed_since(index.relation_id, index.arrangement.upper):
                 self._follow(index, through)
 
-    def _fits_again(self, index: _Index) -> bool:
-        """Whether an index that was too large is so no more, by what is held of its relation: whoever reads that while
-        it has no index has it brought up."""
-        try:
-            if not index.too_large or self._inventory.relation(index.relation_id).rows > AGAIN_ROWS_MAX:
-                return False
-        except InvalidUsage:
-            return False  # it was dropped just now
-        index.disabled, index.too_large = None, False
+    def _begun_anew(self, index: _Index, off: _Off) -> bool:
+        """Whether so little is left of what an index was given up on that it is tried again, by what is held of its
+        relation: whoever reads that while it has no index has it brought up."""
+        rows = self._rows(index)
+        if rows is None or rows > off.again_at:
+            return False
+        index.off = None
         log.info("an index is begun anew", extra={"index": index.item.id})
         return True
+
+    def _rows(self, index: _Index) -> int | None:
+        """How many changes are held of its relation; ``None`` once that was dropped."""
+        try:
+            return self._inventory.relation(index.relation_id).rows
+        except InvalidUsage:
+            return None
 
     def _follow(self, index: _Index, through: DataTs) -> None:
         """Bring one index up.  Whatever is wrong with it keeps no other one waiting, and it goes on without it."""
@@ -138,7 +149,7 @@ class Indexes:
                 log.warning("an index is behind", extra=why)
         except Exception as error:
             log.exception("an index failed, its reads go to spark", extra={"index": index.item.id})
-            index.disabled = f"it failed: {type(error).__name__}"
+            index.off = _Off(f"it failed: {type(error).__name__}", (self._rows(index) or 0) // 2)
             index.arrangement = Arrangement(index.key_columns)
 
     def answer(
@@ -177,7 +188,7 @@ class Indexes:
         with self._lock:
             return {
                 i: {"relation": x.relation_id, "rows": len(x.arrangement), "upper": x.arrangement.upper,
-                    "error": x.disabled}
+                    "error": None if x.off is None else x.off.why}
                 for i, x in self._indexes.items()
             }  # fmt: skip
 
@@ -188,7 +199,7 @@ class Indexes:
         if index is None or index.relation_id != question.relation_id:
             return None
         index = self._present(index)
-        if index.disabled:
+        if index.off is not None:
             return None
         if index.arrangement.upper <= as_of:
             if timeout_s is not None:
@@ -197,7 +208,7 @@ class Indexes:
                 if not question.behind:
                     return None
                 as_of = DataTs(index.arrangement.upper - 1)
-            if index.disabled or as_of < 0 or index.arrangement.upper <= as_of:
+            if index.off is not None or as_of < 0 or index.arrangement.upper <= as_of:
                 return None
         return None if as_of < index.arrangement.since else (index, as_of)
 
@@ -214,7 +225,7 @@ class Indexes:
             found = self._indexes.get(index.item.id)
             if found is index:
                 found = self._indexes[index.item.id] = _Index(index.item, relation)
-                found.disabled, found.too_large = index.disabled, index.too_large
+                found.off = index.off
                 self._residuals = {k: r for k, r in self._residuals.items() if k[0] != index.item.id}
         return index if found is None else found
 
@@ -256,7 +267,7 @@ class Indexes:
 
     def _bring_locked(self, index: _Index, through: DataTs) -> None:
         arrangement = index.arrangement
-        if arrangement.upper > through or index.disabled:
+        if arrangement.upper > through or index.off is not None:
             return
         relation = self._inventory.relation_through(index.relation_id, through)
         if [c.id for c in relation.columns] != [column_id for column_id, _ in index.layout]:
@@ -270,7 +281,7 @@ class Indexes:
             arrangement.apply(_updates(relation.changes(after, through)), DataTs(through + 1))
             index.arrangement = arrangement
         except TooLarge as error:
-            index.disabled, index.too_large = error.message, True
+            index.off = _Off(error.message, AGAIN_ROWS_MAX)
             index.arrangement = Arrangement(index.key_columns)
             log.warning("an index is too large, its reads go to spark",
                         extra={"index": index.item.id, "why": error.message})  # fmt: skip
