@@ -158,7 +158,7 @@ _ANY: dict[str, Type | Rule] = {
     "tm_to_char": TEXT,
     "tm_series_end": _of(1), "tm_no_step": NOTHING, "tm_float_overflow": NOTHING, "tm_float_underflow": NOTHING,
     **dict.fromkeys("tm_to_utc from_utc_timestamp tm_trunc_time date_trunc".split(), TIMESTAMPTZ),
-    **dict.fromkeys("tm_array_without tm_array_slice array_compact sort_array slice".split(), _of(0)),
+    **dict.fromkeys("tm_array_without tm_array_slice tm_array_put array_compact sort_array slice".split(), _of(0)),
     "tm_array_filled": lambda arguments: list_of(arguments[0].type),
     "array_contains": BOOL,
     "tm_array_sizes": INT4, "tm_array_bounds": INT4,

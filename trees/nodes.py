@@ -148,6 +148,12 @@ class Ordinality(exp.Expression, exp.Func):
     arg_types: dict = {}
 
 
+class Put(exp.Expression):
+    """The array or document below ``this``, which reads an item of it (``a[1]``), with ``expression`` for that item."""
+
+    arg_types = {"this": True, "expression": True}
+
+
 def makes_items(node: exp.Expression) -> bool:
     """Whether checked ``node`` makes a row of each item of a list: what all functions that make rows have become."""
     return isinstance(node, exp.Anonymous) and node.this == "EXPLODE"

@@ -220,6 +220,7 @@ OWN: dict[str, Own] = _texts_of_types() | {
     "tm_jsonb_keys": own(_TEXTS, jsonb_keys.keys, _TEXTS),
     "tm_jsonb_without": own(_TEXTS, jsonb_keys.without, _TEXTS, _TEXT),
     "tm_jsonb_distinct": own(_TEXTS, jsonb_keys.distinct, _TEXTS, _BOOL, _BOOL),
+    "tm_jsonb_put": own(_TEXT, jsonb_changes.put, _TEXT, _TEXTS, _TEXT),
     "tm_jsonb_number": own(_TEXT, jsonb.number, _TEXT),
     "tm_jsonb_bool": own(_BOOL, jsonb.boolean, _TEXT),
 }

@@ -181,7 +181,13 @@ def _values(slots: Sequence[Slot], kind: SqlType, evaluate: Evaluate) -> list[ob
 
 
 def _of_length(values: pa.ChunkedArray, wanted: SqlType) -> pa.ChunkedArray:
-    """Text as a varchar(n) or char(n) keeps it.  Raises 22001."""
+    """Text as a varchar(n) or char(n) keeps it, and an array's.  Raises 22001."""
+    if wanted.is_array and wanted.element.name in ("varchar", "bpchar"):
+        items = pa.chunked_array([chunk.flatten() for chunk in values.chunks], values.type.value_type)
+        if _of_length(items, wanted.element).equals(items):
+            return values
+        kept = [None if each is None else stored(each, wanted) for each in values.to_pylist()]
+        return pa.chunked_array([pa.array(kept, values.type)])
     if wanted.name not in ("varchar", "bpchar"):
         return values
     if wanted.precision is not None and (pc.max(pc.utf8_length(values)).as_py() or 0) > wanted.precision:

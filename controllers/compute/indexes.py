@@ -2,7 +2,7 @@
 
 Promises: a lookup at ``as_of`` sees the relation exactly as of then, because it brings the arrangement there first if
 it is behind (usually it is not: a thread follows).  A relation too large to be held disables its index, with the
-reason in the status, until there is much less of it, and its reads go to Spark; so does one whose relation cannot be arranged.
+reason in the status, until there is much less of it, and its reads go to Spark; so does a mistake.
 """
 
 from __future__ import annotations

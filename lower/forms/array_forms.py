@@ -21,6 +21,12 @@ _BAD_FILL = (
     f"WHEN r.n > {SERIES_MAX} OR r.n < 0 THEN RAISE_ERROR('tm:54000:{TOO_MANY}')"
 )
 
+_BAD_PLACE = (
+    "WHEN r.i IS NULL THEN RAISE_ERROR('tm:22004:array subscript in assignment must not be null') "
+    "WHEN r.i < 1 OR r.i > 1 AND COALESCE({n}, 0) < 1 THEN "  # Postgres's begins there then
+    "RAISE_ERROR('tm:2202E:array subscript out of range, arrays begin at 1') "
+    f"WHEN r.i > {SERIES_MAX} THEN RAISE_ERROR('tm:54000:{TOO_MANY}')"
+)
 
 _FORMS = {
     "TM_ARRAY_WITHOUT": _of_row(
@@ -40,6 +46,14 @@ _FORMS = {
         "CASE WHEN r.a IS NULL OR r.m IS NULL OR r.n IS NULL THEN NULL "
         "WHEN least(r.n, len(r.a)) < greatest(r.m, 1) THEN list_filter(r.a, lambda v: FALSE) "
         "ELSE list_slice(r.a, greatest(r.m, 1), least(r.n, len(r.a))) END",
+    ),
+    "TM_ARRAY_PUT": _of_row(
+        "a i v",
+        f"CASE {_BAD_PLACE.format(n='SIZE(r.a)')} ELSE TRANSFORM(SEQUENCE(1, GREATEST(r.i, SIZE(r.a))), "
+        "k -> CASE WHEN k = r.i THEN r.v ELSE TRY_ELEMENT_AT(r.a, k) END) END",
+        f"CASE {_here(_BAD_PLACE).format(n='len(r.a)')} "
+        "ELSE list_transform(generate_series(1, greatest(r.i, len(r.a))), "
+        "lambda k: CASE WHEN k = r.i THEN r.v ELSE list_extract(r.a, k) END) END",
     ),
     "TM_ARRAY_HAS_ALL": _of_row(
         "a b",

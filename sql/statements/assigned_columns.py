@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from sqlglot import exp
 
@@ -11,17 +12,25 @@ from journal.errors import InvalidUsage
 from sql.statements.assigning import no_column_of
 from sql.syntax.assigned import Assigned
 from trees.errors import mismatch, syntax, unsupported
-from trees.nodes import position
+from trees.nodes import Put, position
 from trees.types import shown
 from values.types import SqlType
 
 
+class Set(NamedTuple):
+    """A column at ``index`` of its table that is set to ``value``; ``None``: to its DEFAULT."""
+
+    index: int
+    value: exp.Expression | None
+
+
 def assigned_columns(
-    assigned: Sequence[Assigned], table: Table, types: Sequence[SqlType]
-) -> list[tuple[int, Assigned]]:
-    """Each with its place in ``table``.  Raises 42703, 42804 for a field, 42601 for one that is set twice, 428C9."""
+    assigned: Sequence[Assigned], values: Sequence[exp.Expression], table: Table, called: str, types: Sequence[SqlType]
+) -> list[Set]:
+    """The columns of ``table``, which is ``called`` so where ``values`` are read, each with what it is set to: with
+    all of its items that are set.  Raises 42703, 42804 for a field, 42601 for one that is set twice, 428C9."""
     position_of = {column.name: at for at, column in enumerate(table.columns)}
-    found: dict[int, Assigned] = {}
+    found: dict[int, list[Assigned]] = {}
     for each in assigned:
         if each.column not in position_of:
             raise no_column_of(table, each.column, each.start + 1)
@@ -32,7 +41,7 @@ def assigned_columns(
                 f"{shown(types[index])} is not a composite type",
                 each.start + 1,
             )
-        if index in found:
+        if index in found and (each.item is None or found[index][-1].item is None):
             told = f'multiple assignments to same column "{each.column}"'
             raise InvalidUsage(told, sqlstate="42601", position=each.start + 1)
         column = table.columns[index]
@@ -43,12 +52,34 @@ def assigned_columns(
                 sqlstate="428C9",
                 detail=f'column "{column.name}" is an identity column defined as GENERATED ALWAYS',
             )
-        found[index] = each
-    return list(found.items())
+        found.setdefault(index, []).append(each)
+    return [Set(index, _value(each, values, called)) for index, each in found.items()]
 
 
-def value_of(value: exp.Expression, each: Assigned) -> exp.Expression:
-    """What a column is set to: ``value``, or where that is a query of several columns, one of these."""
+def _value(items: list[Assigned], values: Sequence[exp.Expression], called: str) -> exp.Expression | None:
+    """What a column is set to by ``items``, one after the other."""
+    made: exp.Expression | None = None
+    for each in items:
+        if each.place is None:
+            return None
+        value = _part(values[each.place], each)
+        if each.item is None:
+            return value
+        read = values[each.item].copy()
+        base: exp.Expression = read
+        while isinstance(base, (exp.Bracket, exp.Paren)):
+            base = base.this
+        assert isinstance(base, exp.Column), "its tokens are made (sql.syntax.assigned)"
+        if made is None:
+            base.set("table", exp.to_identifier(called, quoted=True))
+        else:
+            base.replace(made)
+        made = Put(this=read, expression=value.copy())
+    return made
+
+
+def _part(value: exp.Expression, each: Assigned) -> exp.Expression:
+    """``value``, or where that is a query of several columns, one of these."""
     if each.part is None:
         return value
     found = value.copy()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import abc
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from sqlglot import exp
@@ -23,7 +23,7 @@ from plan.relations import Query
 from sql.binding.bind import Bound, OutputType, bind_query, cast_outputs, unique_names
 from sql.objects.names import ImageLike, Names, column_types, name_parts
 from sql.objects.uniques import Unique, uniques_of
-from sql.statements.assigned_columns import assigned_columns, value_of
+from sql.statements.assigned_columns import Set, assigned_columns
 from sql.statements.assigning import assign_output, default_slot
 from sql.statements.insert import table_named
 from sql.statements.plans import ChangePlan, InsertPlan, Point, Returning, SelectPlan, Slot, TableChange
@@ -63,14 +63,6 @@ def _truncate(s: st.Truncate, image: ImageLike, names: Names) -> ChangePlan:
     owned = [each for i in changes for each in image.dependents(i) if s.restart and isinstance(each, Sequence)]
     restarts = tuple([(each.id, each.start) for each in owned if each.owner is not None])
     return ChangePlan(tuple(changes.values()), {}, CatalogTs(image.upper - 1), restarts=restarts)
-
-
-@dataclass
-class _Set:
-    """A column at ``index`` of its table that is set to ``value``; ``None``: to its DEFAULT."""
-
-    index: int
-    value: exp.Expression | None
 
 
 class _Change:
@@ -165,16 +157,13 @@ class _Change:
 
     # --- what is set
 
-    def _sets(self) -> list[_Set]:
-        if not isinstance(self._s, st.Update):
+    def _sets(self) -> list[Set]:
+        s = self._s
+        if not isinstance(s, st.Update):
             return []
-        found = assigned_columns(self._s.assigned, self._table, self._types)
-        return [
-            _Set(index, None if each.place is None else value_of(self._s.rows.expressions[each.place], each))
-            for index, each in found
-        ]
+        return assigned_columns(s.assigned, s.rows.expressions, self._table, self._called, self._types)
 
-    def _assign(self, bound: Bound, sets: abc.Sequence[_Set]) -> None:
+    def _assign(self, bound: Bound, sets: abc.Sequence[Set]) -> None:
         """Cast what is set as an assignment does, and every output to what it is kept as."""
         place = 0
         for each in sets:
@@ -191,7 +180,7 @@ class _Change:
         cast_outputs(bound.tree, types, outputs)
         bound.columns = tuple([OutputType(c.name, kind) for c, kind in zip(bound.columns, types, strict=True)])
 
-    def _new(self, query: SelectPlan, sets: abc.Sequence[_Set], old: int) -> InsertPlan:
+    def _new(self, query: SelectPlan, sets: abc.Sequence[Set], old: int) -> InsertPlan:
         """How rows are made that come in the places of others."""
         given = [each.index for each in sets if each.value is not None]
         changed = {each.index for each in sets}
@@ -211,7 +200,7 @@ class _Change:
     # --- the query
 
     def _query(
-        self, sets: abc.Sequence[_Set], beside: abc.Sequence[tuple[str, str]], inside: bool
+        self, sets: abc.Sequence[Set], beside: abc.Sequence[tuple[str, str]], inside: bool
     ) -> tuple[exp.Expression, bool]:
         """The rows that go, as a query, and whether its last output numbers them."""
         s = self._s

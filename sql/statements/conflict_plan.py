@@ -13,7 +13,7 @@ from journal.errors import InvalidUsage
 from sql.binding.bind import OutputType, cast_outputs, unique_names
 from sql.objects.names import ImageLike, Names
 from sql.objects.uniques import Unique
-from sql.statements.assigned_columns import assigned_columns, value_of
+from sql.statements.assigned_columns import assigned_columns
 from sql.statements.assigning import assign_output, default_slot
 from sql.statements.plans import ConflictPlan, InsertPlan, Slot
 from sql.statements.returning import bound_returning, numbers_in, target_parts
@@ -44,12 +44,10 @@ def plan_conflict(
     if table.dropped:
         what = "ON CONFLICT DO UPDATE of a table that lost columns"
         raise unsupported(what, "UPDATE, and INSERT where there was no row", said.at + 1)
-    sets = assigned_columns(said.assigned, table, plan.types)
-    given = [(index, each) for index, each in sets if each.place is not None]
-    values = []
-    for _, each in given:
-        values.append(value_of(said.values[each.place or 0], each))
-    wanted = [*(plan.types[index] for index, _ in given), t.BOOL]
+    sets = assigned_columns(said.assigned, said.values, table, s.called, plan.types)
+    given = [each.index for each in sets if each.value is not None]
+    values = [each.value for each in sets if each.value is not None]
+    wanted = [*(plan.types[index] for index in given), t.BOOL]
     outputs = [*values, said.where or exp.Boolean(this=True)]
     parts = target_parts(s, table, image)
     both = [
@@ -75,7 +73,7 @@ def plan_conflict(
                 told = f"argument of WHERE must be type boolean, not type {t.shown(got)}"
                 raise mismatch(told, position(outputs[-1]))
             break
-        column = table.columns[given[place][0]].name
+        column = table.columns[given[place]].name
         assign(exp.null(), got, want, column, bound.zone)
         if got != want:
             assign_output(bound.tree, place, got, want, bound.zone)
@@ -87,14 +85,13 @@ def plan_conflict(
     made = found.planned(
         [kinds[name] for _, name in found.beside], known, max(known, default=0), plan.catalog_ts
     )  # fmt: skip
-    changed = {index for index, _ in sets}
-    columns = [index for index, _ in given]
+    changed = {each.index for each in sets}
     kept = [None if index in changed else index for index in range(len(table.columns))]
     defaults: dict[int, Slot] = {
-        index: default_slot(table, index, plan.types[index]) for index, each in sets if each.place is None
+        index: default_slot(table, index, plan.types[index]) for index, value in sets if value is None
     }
     new = InsertPlan(
-        table, plan.types, known, plan.catalog_ts, query_columns=(*columns, None, *kept), defaults=defaults,
+        table, plan.types, known, plan.catalog_ts, query_columns=(*given, None, *kept), defaults=defaults,
         uniques=plan.uniques,
     )  # fmt: skip
     beside = tuple([list(kinds).index(name) for _, name in found.beside])

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from sqlglot.tokens import Token
 
 from journal.errors import InvalidUsage
-from sql.syntax.cursor import Cursor
+from sql.syntax.cursor import Cursor, made_token
 from trees.errors import syntax, unsupported
 
 _QUERIES = ("select", "with", "values", "table")
@@ -26,18 +27,20 @@ class Assigned:
     """How many columns are set to it."""
     field: str | None = None
     """The part of the column that is named: of no type that there is."""
+    item: int | None = None
+    """Of one item of the column: the output that reads this from it (``a[1]``)."""
 
 
 def assignments(c: Cursor, values: list[list[Token]]) -> list[Assigned]:
     """One item of SET; what it is set to is appended to ``values``."""
     if c.word() != "(":
-        column = _column(c)
+        column = _column(c, values)
         c.expect("=")
         return [_assigned(c, column, until(c, ",", "from", "where", "returning"), values)]
     c.at += 1
-    columns = [_column(c)]
+    columns = [_column(c, values)]
     while c.take(","):
-        columns.append(_column(c))
+        columns.append(_column(c, values))
     c.expect(")", "=")
     at = c.position
     tokens = until(c, ",", "from", "where", "returning")
@@ -51,34 +54,52 @@ def assignments(c: Cursor, values: list[list[Token]]) -> list[Assigned]:
         values.append(tokens)
         last = len(values) - 1
         return [
-            Assigned(name, start, last, part, len(columns), field) for part, (name, start, field) in enumerate(columns)
+            Assigned(each.name, each.start, last, part, len(columns), each.field, each.item)
+            for part, each in enumerate(columns)
         ]
     if len(inner) != len(columns):
         raise syntax(None, at, "number of columns does not match number of values")
     return [_assigned(c, column, item, values) for column, item in zip(columns, inner, strict=True)]
 
 
-def _column(c: Cursor) -> tuple[str, int, str | None]:
-    start = c.position - 1
-    found = c.identifier()
-    if c.word() == "[":
-        raise unsupported("assigning to an element of an array", "assign the whole array", c.position)
-    return found, start, c.identifier() if c.take(".") else None
+class _Column(NamedTuple):
+    """What stands before ``=``, as :class:`Assigned` has it."""
+
+    name: str
+    start: int
+    field: str | None
+    item: int | None
 
 
-def _assigned(
-    c: Cursor, column: tuple[str, int, str | None], value: list[Token], values: list[list[Token]]
-) -> Assigned:
+def _column(c: Cursor, values: list[list[Token]]) -> _Column:
+    start, first = c.position - 1, c.current
+    name = c.identifier()
+    assert first is not None, "an identifier was read"
+    begun = c.at
+    while c.take("["):
+        if not c.until("]"):
+            raise c.error()
+        c.expect("]")
+    item = None
+    if c.at > begun:
+        item = len(values)
+        values.append([made_token("IDENTIFIER", name, first), *c.tokens[begun : c.at]])
+    return _Column(name, start, c.identifier() if c.take(".") else None, item)
+
+
+def _assigned(c: Cursor, column: _Column, value: list[Token], values: list[list[Token]]) -> Assigned:
     if not value:
         raise c.error()
-    name, start, field = column
+    name, start, field, item = column
     inner = value
     while len(inner) > 2 and c.source(inner[0]) == "(" and c.source(inner[-1]) == ")":
         inner = inner[1:-1]
     if len(inner) == 1 and c.source(inner[0]).lower() == "default":
+        if item is not None:
+            raise unsupported("setting an item of an array to DEFAULT", "set the whole column to it", start + 1)
         return Assigned(name, start, None, field=field)
     values.append(value)
-    return Assigned(name, start, len(values) - 1, field=field)
+    return Assigned(name, start, len(values) - 1, field=field, item=item)
 
 
 def _items(c: Cursor, tokens: list[Token]) -> list[list[Token]] | None:

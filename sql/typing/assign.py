@@ -44,4 +44,6 @@ def assign(
         )
     if t.is_text(wanted):
         return text_of(node, got, zone)
+    if wanted.is_array and t.is_text(wanted.element):  # a cast would cut what is too long
+        wanted = t.TEXT.array
     return node.copy() if got == wanted else converted(node, got, wanted, zone)

@@ -9,9 +9,10 @@ from sqlglot import exp
 
 from journal.errors import InvalidUsage
 from sql.typing import check_array_functions
+from sql.typing.assign import assign, assignable
 from sql.typing.casts import converted, is_made_over, texts_of
 from sql.typing.check_array_functions import overlaps, sliced, typed_index
-from sql.typing.check_jsonb import subscripted
+from sql.typing.check_jsonb import put, subscripted
 from sql.typing.comparing import blanks_differ, check_comparable
 from sql.typing.keys import by_key, key_of, keys_of
 from sql.typing.rows_made import makes_rows
@@ -19,7 +20,7 @@ from sql.typing.scope import Scope
 from sql.typing.written_arrays import rows_of_array
 from trees import types as t
 from trees.errors import mismatch, no_function, no_operator, not_unique, unsupported, untyped
-from trees.nodes import Ordinality, call, cast, position, swap, unnest
+from trees.nodes import Ordinality, Put, call, cast, position, swap, unnest
 from trees.own import own
 from values.types import SqlType
 
@@ -98,8 +99,10 @@ def _other_rows(what: str, node: exp.Expression) -> InvalidUsage:
     return unsupported(f"ARRAY(SELECT …) {what}", hint="use array_agg over it in FROM", position=position(node))
 
 
-def _item(c: Checker, node: exp.Bracket, scope: Scope) -> SqlType:
-    """``a[i]``: NULL outside of the array."""
+def _subscripts(
+    c: Checker, node: exp.Bracket, scope: Scope
+) -> tuple[exp.Bracket, list[exp.Expression], SqlType]:
+    """What is subscripted is ``this`` of the first; the subscripts, and its type: an array's, or ``jsonb``."""
     steps: list[exp.Expression] = []
     base: exp.Expression = node
     while isinstance(base, exp.Bracket):
@@ -108,10 +111,54 @@ def _item(c: Checker, node: exp.Bracket, scope: Scope) -> SqlType:
         steps.insert(0, base.expressions[0])
         bottom, base = base, base.this
     got = c.child(bottom, "this", scope)
+    if got != t.JSONB and not got.is_array:
+        raise mismatch(f"cannot subscript type {t.shown(got)} because it does not support subscripting", position(node))
+    return bottom, steps, got
+
+
+def _put(c: Checker, node: Put, scope: Scope) -> SqlType:
+    """``SET a[i] = v``: an array that is too short is as long then, and one that is NULL is there."""
+    read = node.this
+    bottom, steps, got = _subscripts(c, read, scope)
+    if got == t.JSONB:
+        wanted = t.JSONB
+    elif any(isinstance(step, exp.Slice) for step in steps):
+        raise unsupported("assigning to a slice of an array", "assign the whole array", position(read))
+    elif len(steps) > 1:
+        raise unsupported("arrays of more than one dimension", position=position(read))
+    else:
+        wanted = got.element
+    given = c.child(node, "expression", scope)
+    if given == t.UNKNOWN:
+        c.give(node.expression, wanted)
+    elif not assignable(given, wanted):
+        raise mismatch(
+            f'subscripted assignment to "{_called(bottom)}" requires type {t.shown(wanted)} '
+            f"but expression is of type {t.shown(given)}",
+            position(read),
+            hint="you will need to rewrite or cast the expression",
+        )
+    else:
+        node.set("expression", assign(node.expression, given, wanted, "", c.zone))
+    if got == t.JSONB:
+        return put(c, node, bottom.this, steps, scope)
+    at = typed_index(c, steps[0], scope)
+    assert bottom.args.get("offset") == 1, "subscripts count from 1 (sql.syntax.to_tree)"
+    made = (cast(bottom.this.copy(), got), cast(at.copy(), t.INT4), cast(node.expression.copy(), wanted))
+    node.replace(cast(call("TM_ARRAY_PUT", *made), got))
+    return got
+
+
+def _called(bottom: exp.Bracket) -> str:
+    column = next(bottom.find_all(exp.Column), None)
+    return "" if column is None else column.name
+
+
+def _item(c: Checker, node: exp.Bracket, scope: Scope) -> SqlType:
+    """``a[i]``: NULL outside of the array."""
+    bottom, steps, got = _subscripts(c, node, scope)
     if got == t.JSONB:
         return subscripted(c, node, bottom.this, steps, scope)
-    if not got.is_array:
-        raise mismatch(f"cannot subscript type {t.shown(got)} because it does not support subscripting", position(node))
     if any(isinstance(step, exp.Slice) for step in steps):
         return sliced(c, node, bottom.this, got, steps, scope)
     if len(steps) > 1:  # there is nothing in another dimension
@@ -302,6 +349,7 @@ ARRAYS = {
     exp.StringToArray: _of_text,
     exp.ArrayOverlaps: overlaps,
     Ordinality: lambda c, node, scope: t.INT8,
+    Put: _put,
 }
 
 def _parts(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:

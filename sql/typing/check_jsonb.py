@@ -13,7 +13,7 @@ from sql.typing.scope import Scope
 from sql.typing.variadic import listed
 from trees import types as t
 from trees.errors import mismatch, no_function, no_operator, unsupported, untyped
-from trees.nodes import call, cast, position
+from trees.nodes import Put, call, cast, position
 from trees.own import own
 from values.types import SqlType
 
@@ -97,19 +97,42 @@ def subscripted(
     c: Checker, node: exp.Bracket, value: exp.Expression, steps: list[exp.Expression], scope: Scope
 ) -> SqlType:
     """``value['key'][0]``: as ``#>``."""
+    path, _ = _path(c, node, steps, scope)
+    node.replace(own("tm_jsonb_path", value, path))
+    return t.JSONB
+
+
+def put(
+    c: Checker, node: Put, value: exp.Expression, steps: list[exp.Expression], scope: Scope
+) -> SqlType:
+    """``value`` with ``node.expression`` where ``steps`` lead.  Where it is NULL the first step's type says what it
+    is, and an SQL NULL is JSON's."""
+    path, first = _path(c, node.this, steps, scope)
+    empty = exp.Literal.string("[]" if t.is_int(first) else "{}")
+    there = exp.Coalesce(this=cast(value.copy(), t.TEXT), expressions=[empty])
+    given = exp.Coalesce(this=cast(node.expression.copy(), t.TEXT), expressions=[exp.Literal.string("null")])
+    node.replace(own("tm_jsonb_put", there, path, given))
+    return t.JSONB
+
+
+def _path(
+    c: Checker, node: exp.Expression, steps: list[exp.Expression], scope: Scope
+) -> tuple[exp.Expression, SqlType]:
+    """``steps`` as texts, and the type of the first."""
     holder = exp.Array(expressions=[each.copy() for each in steps])
     for step in list(holder.expressions):
         if isinstance(step, exp.Slice):
             raise mismatch("jsonb subscript does not support slices", position(node))
+    first = t.UNKNOWN
     for place, step in enumerate(list(holder.expressions)):
         got = c.visit(step, scope)
+        first = got if place == 0 else first
         if got == t.UNKNOWN:
             c.give(step, t.TEXT)
         elif not (t.is_int(got) or t.is_text(got)):
             raise mismatch(f"subscript type {t.shown(got)} is not supported", position(node))
         holder.expressions[place].replace(cast(holder.expressions[place].copy(), t.TEXT))
-    node.replace(own("tm_jsonb_path", value, cast(holder, t.TEXT.array)))
-    return t.JSONB
+    return cast(holder, t.TEXT.array), first
 
 
 _TEXTS = t.TEXT.array

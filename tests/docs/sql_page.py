@@ -143,23 +143,24 @@ and the commit hangs on these keys, there or not, instead of the table. Not
 as the table is (0A000).
 
 The others are as in Postgres, with `FROM` or `USING`, `WITH` in front, subqueries, `SET (a, b) = (…)` and `DEFAULT`
-(not `WHERE CURRENT OF`). A row goes once, however many rows of FROM match it: of several the one that an UPDATE takes
-is chosen by their values. Where a table has no key, equal rows go together, and each of them counts. What is changed is
-what was read: the commit is refused where a table that the statement read, its own among them, was written meanwhile,
-or, where a table is read by its key alone, where rows of those keys were: `WHERE id BETWEEN 100 AND 199` of a PRIMARY
-KEY `(id)`, `tenant = 7 AND at > '…'` of one on `(tenant, at)`, `IN`, `= ANY ($1)`, parameters, any of these with `OR`
-between them (up to 64 ranges). A row that comes into a range counts. Keys are told by comparisons of the key's columns,
-from the first one on, with values of their own type, in `WHERE` or in the `ON` of a join, in subqueries and plain views
-too; by anything else (`<>`, `NOT`, `IS NULL`, a column that is reckoned with, floats, what is above a LIMIT or a
-window, the table that an `UPDATE … FROM` changes, a materialized view) all of the table is read, and so it is in
-environments of a catalog format below 13. Outside of a transaction block the
-statement is then made anew from what there is now, up to 16 times within some two seconds, then it is 40001; in a block
-COMMIT is 40001, and the block reads what it has changed at the one timestamp where it read it, at any isolation level.
-Where whole tables are read, an UPDATE of one into which others insert all the time may lose. One
-statement takes back at most 64 MiB of rows, and a transaction writes as much; more is 54000 (`TRUNCATE` included:
-delete by ranges). `TRUNCATE … RESTART IDENTITY` begins the sequences of the tables' columns anew once the rows are
-gone: what others insert in between has the values that came next before, and a transaction block cannot say it (0A000).
-`nextval` in SET (other than by `DEFAULT`) is not there.
+(not `WHERE CURRENT OF`). `SET a[2] = v` sets an item of an array (one that is too short gets NULLs in between; not a
+slice: 0A000, and the first item of none is `a[1]`: 2202E), and `SET j['key'][0] = v` what a document has there: what of
+the path is missing is made. A row goes once, however many rows of FROM match it: of several the one that an UPDATE
+takes is chosen by their values. Where a table has no key, equal rows go together, and each of them counts. What is
+changed is what was read: the commit is refused where a table that the statement read, its own among them, was written
+meanwhile, or, where a table is read by its key alone, where rows of those keys were: `WHERE id BETWEEN 100 AND 199` of
+a PRIMARY KEY `(id)`, `tenant = 7 AND at > '…'` of one on `(tenant, at)`, `IN`, `= ANY ($1)`, parameters, any of these
+with `OR` between them (up to 64 ranges). A row that comes into a range counts. Keys are told by comparisons of the
+key's columns, from the first one on, with values of their own type, in `WHERE` or in the `ON` of a join, in subqueries
+and plain views too; by anything else (`<>`, `NOT`, `IS NULL`, a column that is reckoned with, floats, what is above a
+LIMIT or a window, the table that an `UPDATE … FROM` changes, a materialized view) all of the table is read, and so it
+is in environments of a catalog format below 13. Outside of a transaction block the statement is then made anew from
+what there is now, up to 16 times within some two seconds, then it is 40001; in a block COMMIT is 40001, and the block
+reads what it has changed at the one timestamp where it read it, at any isolation level. Where whole tables are read, an
+UPDATE of one into which others insert all the time may lose. One statement takes back at most 64 MiB of rows, and a
+transaction writes as much; more is 54000 (`TRUNCATE` included: delete by ranges). `TRUNCATE … RESTART IDENTITY` begins
+the sequences of the tables' columns anew once the rows are gone: what others insert in between has the values that came
+next before, and a transaction block cannot say it (0A000). `nextval` in SET (other than by `DEFAULT`) is not there.
 
 ### CHECK
 

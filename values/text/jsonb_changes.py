@@ -14,6 +14,7 @@ from values.text.jsonb import show as _show
 
 _CREATE, _REPLACE, _BEFORE, _AFTER, _DELETE = range(5)
 _ADDS = (_CREATE, _BEFORE, _AFTER)
+_NUMBER = re.compile(r"\s*[+-]?[0-9]+")
 
 
 def joined(left: str, right: str) -> str:
@@ -99,10 +100,15 @@ def _changed(value: object, path: Sequence[str | None], level: int, new: object,
     return made
 
 
-def _list_changed(value: list, path: Sequence[str | None], level: int, new: object, how: int) -> list:
-    step, last = path[level], level == len(path) - 1
-    if not re.fullmatch(r"\s*[+-]?[0-9]+", step) or abs(number := int(step[:40])) >= 1 << 31:
+def _place(step: str, level: int) -> int:
+    """What a step of a path counts items by."""
+    if not _NUMBER.fullmatch(step) or abs(number := int(step[:40])) >= 1 << 31:
         raise BadText(f'path element at position {level + 1} is not an integer: "{step[:100]}"')
+    return number
+
+
+def _list_changed(value: list, path: Sequence[str | None], level: int, new: object, how: int) -> list:
+    number, last = _place(path[level], level), level == len(path) - 1
     at = number + len(value) if number < 0 else number
     if not last:
         return [_changed(each, path, level + 1, new, how) if i == at else each for i, each in enumerate(value)]
@@ -112,6 +118,44 @@ def _list_changed(value: list, path: Sequence[str | None], level: int, new: obje
         return [*value, new] if how in _ADDS else value
     instead = {_BEFORE: [new, value[at]], _AFTER: [value[at], new], _DELETE: []}.get(how, [new])
     return [*value[:at], *instead, *value[at + 1 :]]
+
+
+def put(text: str, path: Sequence[str | None], new: str) -> str:
+    """``text`` with ``new`` at ``path``, as ``j['a'][0] = new`` sets it: what of the path is not there is made."""
+    if None in path:
+        raise BadText("jsonb subscript in assignment must not be null", "22004")
+    check_bytes(len(text) + len(new))
+    return _show(_put(_load(text), path, 0, _load(new)))
+
+
+def _put(value: object, path: Sequence[str], level: int, new: object) -> object:
+    if level == len(path):
+        return new
+    if not isinstance(value, (dict, list)):
+        raise BadText("cannot replace existing key", "22023")  # the path assumes that it is none of one value
+    step = path[level]
+    if isinstance(value, dict):
+        inner = _put(value[step], path, level + 1, new) if step in value else _made(path, level + 1, new)
+        return value | {step: inner}
+    number = _place(step, level)
+    at = number + len(value) if number < 0 else number
+    if at < 0:
+        raise BadText(f"path element at position {level + 1} is out of range: {number}", "22023")
+    inner = _put(value[at], path, level + 1, new) if at < len(value) else _made(path, level + 1, new)
+    return [*value[:at], *_nulls(at - len(value)), inner, *value[at + 1 :]]
+
+
+def _made(path: Sequence[str], level: int, new: object) -> object:
+    """``new`` in as many containers as there are steps from ``level`` on: a list where one is a number."""
+    for step in reversed(path[level:]):
+        counts = _NUMBER.fullmatch(step) and abs(int(step[:40])) < 1 << 31
+        new = [*_nulls(int(step[:40])), new] if counts else {step: new}
+    return new
+
+
+def _nulls(count: int) -> list[None]:
+    check_bytes(4 * count)
+    return [None] * count
 
 
 def without_nulls(text: str) -> str:
