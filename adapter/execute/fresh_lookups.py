@@ -62,8 +62,11 @@ class FreshLookups:
     def _keyed(self, peek: Peek) -> Keyed | None:
         """What is looked up, where that is in a table that has all the columns it ever had."""
         image, lookup = self._catalog.image, peek.lookup
-        table, index = image.item(lookup.relation_id), image.item(lookup.index_id)
-        if not isinstance(table, Table) or table.dropped or not isinstance(index, Index):
+        table = image.item(lookup.relation_id)
+        if not isinstance(table, Table) or table.dropped:
+            return None
+        index = image.item(lookup.index_id)
+        if not isinstance(index, Index):
             return None
         return Keyed(table, index, lookup.key)
 

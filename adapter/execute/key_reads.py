@@ -196,6 +196,14 @@ def _keyed(
     return keyed if keyed.takes(written) else None
 
 
+def may_be_by_keys(plan: SelectPlan, written: Sequence[Rows]) -> bool:
+    """Whether :meth:`KeyReads.answer` may have an answer to ``plan``, by a look at it alone: most that an index answers
+    are none of its."""
+    if plan.lookup is None:
+        return plan.by_key is not None
+    return bool(plan.lookup.residual.get("filter")) or (plan.by_key is not None and bool(written))
+
+
 def listed_keys(
     image: ImageLike, lookup: Asked, cluster_id: str, params: Sequence[object | None] | None
 ) -> tuple[Table, Index, list[Key]] | None:

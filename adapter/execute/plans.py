@@ -130,7 +130,7 @@ class Plans:
         if plan is None:
             return None
         told = announced(planned) if isinstance(plan, SelectPlan) else None
-        return replace(planned, plan=plan, announced=told)
+        return replace(planned, plan=plan, announced=told, param_oids=None)
 
     async def plan_as(self, prepared: Prepared, statement: Statement, image: Image, session: SessionState) -> Planned:
         """:meth:`plan` for parameters of the types that they had when it was prepared, since that is what they are
@@ -156,8 +156,11 @@ class Plans:
 
 
 def param_oids_of(statement: Statement, planned: Planned) -> tuple[int, ...]:
-    plan = planned.plan
-    return oids_of(plan.params, statement.param_oids, getattr(plan, "system_oids", None))
+    """What is told of a plan's parameters: a plan is of a statement with the oids that were declared."""
+    if planned.param_oids is None:
+        plan = planned.plan
+        planned.param_oids = oids_of(plan.params, statement.param_oids, getattr(plan, "system_oids", None))
+    return planned.param_oids
 
 
 def announced(planned: Planned[SelectPlan]) -> tuple[OutputColumn, ...]:

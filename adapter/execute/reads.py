@@ -16,7 +16,7 @@ import pyarrow as pa
 from adapter.execute.beside import on_thread_if
 from adapter.execute.constants import Constants
 from adapter.execute.here import Here
-from adapter.execute.key_reads import KeyReads
+from adapter.execute.key_reads import KeyReads, may_be_by_keys
 from adapter.execute.peeks import PeekAnswer, Peeks, give_up, misses
 from adapter.execute.planning import LONG_CHARS
 from adapter.execute.plans import Plans
@@ -103,7 +103,7 @@ class Reads:
         given: Mapping[str, pa.Table] = MappingProxyType({}),
     ) -> PeekAnswer:
         cluster = cluster_named(image, session.variable("cluster"))
-        if not given and (plan.by_key is not None or plan.lookup is not None):
+        if not given and may_be_by_keys(plan, written):
             at = as_of, only_at, cluster.id
             answer = await self._key_reads.answer(session, image, plan, params, *at, written)
             if answer is not None:
@@ -128,7 +128,7 @@ class Reads:
         written_ts = session.written_ts if written_ts is None else written_ts
         timeout_ms = min(session.statement_timeout_ms or PEEK_TIMEOUT_MS, PEEK_TIMEOUT_MS)
         lookup = None
-        inputs = tuple([each for each in plan.inputs if each not in given])
+        inputs = tuple([each for each in plan.inputs if each not in given]) if given else plan.inputs
         if plan.lookup is not None and plan.lookup.serves(plan.values(params)[0]) and not own and not given:
             key, residual = plan.asked(params)
             lookup = Lookup(plan.lookup.index_id, plan.lookup.relation_id, key, residual)

@@ -13,7 +13,7 @@ def names_of(session: SessionState) -> Names:
     version, names = session.names
     if version != session.variables.version:
         names = Names(
-            session.database, session.search_path, session.variable("cluster"), session.variable("TimeZone"),
+            session.database, session.search_path, session.variable("cluster"), session.variable("timezone"),
             RELATIONS,
         )  # fmt: skip
         session.names = session.variables.version, names

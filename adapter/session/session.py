@@ -246,7 +246,7 @@ class Session:
         prepared = await self._prepare(sql, ())
         if prepared.param_oids:
             raise InvalidUsage("there is no parameter $1", sqlstate="42P02")
-        portal = Portal("", prepared, (), (), self.state.variables.get("TimeZone"), self.state.extra_float_digits)
+        portal = Portal("", prepared, (), (), self.state.variables.get("timezone"), self.state.extra_float_digits)
         try:
             tag = await self._start(portal, defer=not alone)
             if portal.prepared.columns is not None:
@@ -296,7 +296,7 @@ class Session:
     async def _bind(self, bind: m.Bind) -> None:
         prepared = self._statements.get(bind.statement)
         self._portals.check_free(bind.portal)
-        zone = self.state.variables.get("TimeZone")
+        zone = self.state.variables.get("timezone")
 
         def portal_of(prepared: Prepared) -> Portal:
             params = _params(bind, prepared, zone)

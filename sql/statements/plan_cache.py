@@ -90,6 +90,8 @@ class Planned(Generic[P]):
     announced: object = None
     large: bool = False
     """Whether whoever made it found it too large for the event loop: then so is whatever walks its tree."""
+    param_oids: tuple[int, ...] | None = None
+    """Likewise, what it tells of the plan's parameters."""
     serves: bool = False
     """Of a skeleton's: whether it is known to serve for the texts of that skeleton."""
 
