@@ -6,24 +6,19 @@ a function of ours nor a subquery comes to stand inside of a lambda, where Spark
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 from functions.row import ALONE, STABLE, Function, built, by_grammar, by_rule, native
 
-_ROW = "tm_row_of_arguments"
-_OF_ROW = re.compile(r"\br(?=\.)")
-
 
 def of_row(parameters: str, spark: str, duckdb: str) -> tuple[str, str]:
-    """``spark`` and ``duckdb`` are of a row ``r`` whose fields are called as the parameters are.  To DuckDB a column of
-    that name would come first, so there it is called as nobody calls one."""
+    """``spark`` and ``duckdb`` are of a row ``r`` whose fields are called as the parameters are."""
     names = parameters.split()
     fields = ", ".join(f"'{name}', :{name}" for name in names)
     row = ", ".join(f"'{name}': :{name}" for name in names)
     return (
         f"ELEMENT_AT(TRANSFORM(ARRAY(NAMED_STRUCT({fields})), r -> {spark}), 1)",
-        f"list_extract(list_transform([{{{row}}}], lambda {_ROW}: {_OF_ROW.sub(_ROW, duckdb)}), 1)",
+        f"list_extract(list_transform([{{{row}}}], lambda r: {duckdb}), 1)",
     )
 
 
