@@ -121,11 +121,8 @@ class SessionState:
     @property
     def isolation(self) -> str:
         """The level in force, in our words: the standard's, where ``serializable`` says which of the two it is."""
-        said = self.transaction.isolation
-        level = said or self.variables.get("default_transaction_isolation")
-        if level not in (vars_.SERIALIZABLE, vars_.STRICT_SERIALIZABLE):
-            return level
-        return vars_.STRICT_SERIALIZABLE if said == vars_.STRICT_SERIALIZABLE else self.variables.get(vars_.ISOLATION)
+        level = self.variable("transaction_isolation")
+        return self.variable(vars_.ISOLATION) if level == vars_.SERIALIZABLE else level
 
     @property
     def reads_at_one_timestamp(self) -> bool:

@@ -170,7 +170,7 @@ def in_block(story):
 
 def test_a_block_is_committed_only_if_what_it_read_is_as_it_was():
     """Against a model of the rows: random conditions, and a random change between a block's read and its COMMIT, every
-    other time one of what was read."""
+    third time one of what was read."""
     rng = random.Random(seed_of_commit())
     asked = [
         ("a = %s", lambda row, p: row[0] == p), ("a < %s", lambda row, p: row[0] < p),
@@ -196,7 +196,7 @@ def test_a_block_is_committed_only_if_what_it_read_is_as_it_was():
     async def story(block, other):
         rows = {(n, f"k{n}") for n in range(1, 21)}
         refusals = admitted = 0
-        for wanted in (True, False) * 12:
+        for wanted in (True, True, False) * 8:
             same = None
             while same is not wanted:  # nothing that is done concerns "a < 0"
                 (text, test), value = rng.choice(asked), rng.randint(0, 21)
@@ -215,7 +215,7 @@ def test_a_block_is_committed_only_if_what_it_read_is_as_it_was():
             except errors.SerializationFailure:
                 refusals += 1
                 await block.rollback()
-        assert refusals >= 12 and admitted > 2, (admitted, refusals)  # what is too careful is refused as well
+        assert refusals >= 8 and admitted > refusals, (admitted, refusals)  # what is too careful is refused as well
 
     in_block(story)
 
