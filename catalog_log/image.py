@@ -152,8 +152,11 @@ class Image:
         return (s for _, s in self.all(model.SCHEMAS) if s.database_id == database_id)
 
     def cluster_by_name(self, name: str) -> Cluster | None:
-        found = (cell.value for cell in self.cells.get(model.CLUSTERS, _NO_CELLS).values())
-        return next((c for c in found if c is not None and c.name == name), None)
+        for cell in self.cells.get(model.CLUSTERS, _NO_CELLS).values():
+            found = cell.value
+            if found is not None and found.name == name:
+                return found
+        return None
 
     def broken(self) -> list[Key]:
         """Keys whose values do not decode.  Decodes everything."""

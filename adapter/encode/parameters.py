@@ -12,7 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import lru_cache, partial
 from struct import Struct
+from typing import NoReturn
 from zoneinfo import ZoneInfo
 
 from adapter.encode import text_arrays
@@ -37,6 +39,9 @@ _REGISTERED = {24, 2202, 2203, 2204, 2205, 2206, 3734, 3769, 4089, 4096}
 """regproc, regclass and their kin: a name or a number in text, an oid in binary."""
 
 _MOMENT = OID["timestamptz"]
+
+REMEMBERED_MAX = 64
+"""Parameters up to which a statement's decoders are kept for its next execution: some 10 KiB, of 1,024 statements."""
 
 _INTEGER = re.compile(r"\s*([+-]?\d+)\s*", re.ASCII)
 
@@ -114,7 +119,7 @@ def _array_binary(oid: int, number: int) -> Callable[[bytes], list]:
             at += 4
             if length < -1 or at + max(length, 0) > len(raw):
                 raise ValueError
-            found.append(None if length < 0 else _decode_binary(wanted, raw[at : at + length], number))
+            found.append(None if length < 0 else _decode_binary(wanted, number, raw[at : at + length]))
             at += max(length, 0)
         if at != len(raw):
             raise ValueError
@@ -149,7 +154,7 @@ def _text_decoder(oid: int, zone: str) -> Callable[[bytes], object]:
     return _moment_text(zone) if oid == _MOMENT else _TEXT[oid]
 
 
-def _decode_binary(oid: int, raw: bytes, number: int) -> object:
+def _decode_binary(oid: int, number: int, raw: bytes) -> object:
     size, decoder = (-1, _array_binary(oid, number)) if oid in ARRAYS else _BINARY[oid]
     if size < 0 or len(raw) == size:
         try:
@@ -166,14 +171,14 @@ def _decode_binary(oid: int, raw: bytes, number: int) -> object:
 def decode_binary(oid: int, raw: bytes) -> object:
     """A value that is no parameter's, but a field's of a row that is copied.  22P03."""
     try:
-        return _decode_binary(oid, raw, 0)
+        return _decode_binary(oid, 0, raw)
     except InvalidUsage as error:
         if error.sqlstate == "22P03":
             raise InvalidUsage("incorrect binary data format", sqlstate="22P03", detail=error.detail) from None
         raise
 
 
-def _array(oid: int, raw: bytes, number: int) -> str:
+def _array(oid: int, number: int, raw: bytes) -> str:
     try:
         return text_arrays.text(oid, raw)
     except ValueError as error:
@@ -191,20 +196,30 @@ def decode_params(
             f"bind message supplies {len(raw)} parameters, but prepared statement requires {len(oids)}",
             sqlstate="08P01",
         )
-    values: list[object | None] = []
-    for index, (oid, data) in enumerate(zip(oids, raw, strict=True)):
-        code = formats[index] if len(formats) > 1 else formats[0] if formats else 0
-        if data is None:
-            values.append(None)
-        elif oid in text_arrays.ELEMENTS and oid not in ARRAYS:
-            values.append(_array(oid, data, index + 1) if code else decode_text(data))
-        elif not _known(oid):
-            raise InvalidUsage(
-                f"parameter ${index + 1} is of a type that is not supported (oid {oid})", sqlstate="0A000",
-                hint="cast it in the statement, such as $1::text",
-            )  # fmt: skip
-        elif code:
-            values.append(_decode_binary(oid, data, index + 1))
-        else:
-            values.append(_text_decoder(oid, zone)(data))
-    return tuple(values)
+    if not raw:
+        return ()
+    remembers = len(oids) <= REMEMBERED_MAX
+    decoders = (_decoders if remembers else _decoders.__wrapped__)(tuple(oids), tuple(formats), zone)
+    return tuple([None if data is None else decode(data) for decode, data in zip(decoders, raw, strict=True)])
+
+
+@lru_cache(maxsize=1024)
+def _decoders(oids: tuple[int, ...], formats: tuple[int, ...], zone: str) -> list[Callable[[bytes], object]]:
+    codes = formats if len(formats) > 1 else (formats[0] if formats else 0,) * len(oids)
+    return [_decoder(oid, code, number, zone) for number, (oid, code) in enumerate(zip(oids, codes, strict=True), 1)]
+
+
+def _decoder(oid: int, code: int, number: int, zone: str) -> Callable[[bytes], object]:
+    """Reads parameter ``number``; one that is NULL may be of a type that nobody reads."""
+    if oid in text_arrays.ELEMENTS and oid not in ARRAYS:
+        return partial(_array, oid, number) if code else decode_text
+    if not _known(oid):
+        return partial(_not_read, oid, number)
+    return partial(_decode_binary, oid, number) if code else _text_decoder(oid, zone)
+
+
+def _not_read(oid: int, number: int, _raw: bytes) -> NoReturn:
+    raise InvalidUsage(
+        f"parameter ${number} is of a type that is not supported (oid {oid})", sqlstate="0A000",
+        hint="cast it in the statement, such as $1::text",
+    )  # fmt: skip

@@ -214,16 +214,21 @@ class TidemarkExecutor:
         fresh = await self._prepared(session, statement, planned)
         return replace(fresh, zone=prepared.zone)  # what a literal meant when the statement was written, it means
 
-    async def run(self, session: SessionState, prepared: Prepared, params: Sequence[object | None] = ()) -> Result:
+    def run(
+        self, session: SessionState, prepared: Prepared, params: Sequence[object | None] = ()
+    ) -> Awaitable[Result]:
         statement = prepared.plan
         assert isinstance(statement, Statement), type(statement)
-        return await self._handler(statement.parsed)(session, prepared, statement, params)
+        return self._handler(statement.parsed)(session, prepared, statement, params)
 
     def _handler(self, parsed: st.Statement) -> Handler:
         """Who runs statements of its class.  0A000 where that is the session's to do, or nobody's."""
-        found = next((self._handlers[each] for each in type(parsed).__mro__ if each in self._handlers), None)
+        found = self._handlers.get(type(parsed))
         if found is None:
-            raise unsupported(f"{parsed.tag} here")
+            found = next((self._handlers[each] for each in type(parsed).__mro__ if each in self._handlers), None)
+            if found is None:
+                raise unsupported(f"{parsed.tag} here")
+            self._handlers[type(parsed)] = found
         return found
 
     async def commit(self, session: SessionState) -> Sequence[Notice]:

@@ -13,7 +13,7 @@ commits are too large to be in the log, or too many, the index is waited for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from adapter.execute.here import Here
 from adapter.execute.laid_over import ROWS_MAX, Keyed, Row, answered, laid_over
@@ -50,10 +50,13 @@ class FreshLookups:
     def close(self) -> None:
         self._peeks.close()
 
-    async def lookup(self, peek: Peek, cluster_id: str) -> PeekAnswer | None:
+    def lookup(self, peek: Peek, cluster_id: str) -> Awaitable[PeekAnswer | None]:
         keyed = self._keyed(peek)
         if keyed is None:
-            return await self._peeks.lookup(peek, cluster_id)
+            return self._peeks.lookup(peek, cluster_id)
+        return self._in_table(peek, keyed, cluster_id)
+
+    async def _in_table(self, peek: Peek, keyed: Keyed, cluster_id: str) -> PeekAnswer | None:
         try:
             return await self._fresh(peek._replace(behind=True), keyed, cluster_id)
         except TidemarkError:

@@ -78,6 +78,11 @@ class Images:
         self.saw(session, image)
         return state, image
 
+    def at_hand(self, session: SessionState) -> Image | None:
+        """The local image, where it is no older than what the session has seen."""
+        image = self._catalog.image
+        return image if image.upper > session.catalog_ts_seen else None
+
     async def certain(self, session: SessionState, plan: Callable[[Image], Awaitable[T]]) -> T:
         """``plan`` on the local image; where it fails, after a barrier and on an image at least that new."""
         image = await self.known(session.catalog_ts_seen + 1)
@@ -97,7 +102,8 @@ class Images:
 
     @staticmethod
     def saw(session: SessionState, image: Image) -> None:
-        session.catalog_ts_seen = CatalogTs(max(session.catalog_ts_seen, image.upper - 1))
+        if image.upper - 1 > session.catalog_ts_seen:
+            session.catalog_ts_seen = CatalogTs(image.upper - 1)
 
     async def _at(self, upper: int) -> Image:
         return await image_in_force(self._catalog, self._bridge, upper)

@@ -75,7 +75,7 @@ class Lookups:
         self._task: asyncio.Task | None = None
         self._scheduled = False
 
-    async def lookup(self, peek: Peek) -> TableAnswer | None:
+    def lookup(self, peek: Peek) -> Awaitable[TableAnswer | None]:
         """The answer, ``None`` where it must be asked by itself.  Raises what the controller raised for it."""
         found: asyncio.Future[TableAnswer | None] = self._loop.create_future()
         self._waiting.setdefault(peek.question(), {}).setdefault(peek.lookup.key, []).append(found)
@@ -83,7 +83,7 @@ class Lookups:
             # Once everybody who is ready has run: readers are usually woken together, by one barrier.
             self._scheduled = True
             self._loop.call_soon(self._begin)
-        return await found
+        return found
 
     def _begin(self) -> None:
         self._scheduled = False

@@ -11,7 +11,7 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from functools import partial
@@ -83,7 +83,7 @@ class Peeks(Protocol):
         57014 after ``deadline_s`` (``time.monotonic``)."""
         ...
 
-    async def lookup(self, peek: Peek, cluster_id: str) -> PeekAnswer | None:
+    def lookup(self, peek: Peek, cluster_id: str) -> Awaitable[PeekAnswer | None]:
         """The answer that an index has at once to ``peek``, which has a lookup and needs no SQL; ``None``: ask
         :meth:`peek`, which waits, retries and reads without an index.  Raises what the controller raised."""
         ...
@@ -230,10 +230,10 @@ class FlightPeeks:
                 failed = node, error
                 self._forget(node.address)
 
-    async def lookup(self, peek: Peek, cluster_id: str) -> TableAnswer | None:
+    def lookup(self, peek: Peek, cluster_id: str) -> Awaitable[TableAnswer | None]:
         node = self._catalog.image.get(model.NODES, f"compute/{cluster_id}")
         if node is None:
-            return None
+            return _not_now()
         found = self._lookups.get(node.address)
         if found is None:
             while len(self._lookups) >= CLIENTS_MAX:
@@ -241,7 +241,7 @@ class FlightPeeks:
                 line.close()
             line = LookupLine(partial(self._place_of_lookups, node.address))
             found = self._lookups[node.address] = Lookups(line.ask, asyncio.get_running_loop()), line
-        return await found[0].lookup(peek)
+        return found[0].lookup(peek)
 
     async def considered(self, peek: Peek, cluster_id: str) -> dict[str, Considered | None]:
         node = self._catalog.image.get(model.NODES, f"compute/{cluster_id}")
@@ -330,6 +330,10 @@ class FlightPeeks:
             refused: Future = Future()
             refused.set_exception(Unavailable("the adapter is stopping"))
             return refused
+
+
+async def _not_now() -> None:
+    """Of a lookup that there is nobody to ask."""
 
 
 class _Room(NamedTuple):

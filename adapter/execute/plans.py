@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import TypeVar
 
 from adapter.duck.carried import output_column
@@ -145,6 +146,13 @@ class Plans:
         as_then = Statement(statement.text, prepared.param_oids, statement.parsed, types)
         return await self.plan(as_then, image, session)
 
+    def at_hand(
+        self, prepared: Prepared, statement: Statement, image: Image, session: SessionState
+    ) -> Planned | None:
+        """:meth:`plan_as`, where it was made before and of this very image."""
+        planned = self.cache.at_hand(statement, image, names_of(session))
+        return planned if planned is not None and param_oids_of(statement, planned) == prepared.param_oids else None
+
     def kept(self, statement: Statement, session: SessionState) -> Planned | None:
         """The plan that was made before, if one is kept; perhaps of another image."""
         return self.cache.kept(statement, names_of(session))
@@ -152,7 +160,7 @@ class Plans:
     def kept_constant(self, statement: Statement, session: SessionState) -> Planned | None:
         """:meth:`kept` where it is of constants alone and good for every image."""
         kept = self.kept(statement, session)
-        return kept if kept is not None and kept.timeless and kept.plan.kind == "constant" else None
+        return kept if kept is not None and kept.of_constants else None
 
 
 def param_oids_of(statement: Statement, planned: Planned) -> tuple[int, ...]:
@@ -168,7 +176,15 @@ def announced(planned: Planned[SelectPlan]) -> tuple[OutputColumn, ...]:
     if planned.announced is None:
         plan = planned.plan
         if plan.system is not None:
-            planned.announced = tuple([output_column(name, kind) for name, kind in plan.system.columns])
+            columns = tuple([output_column(name, kind) for name, kind in plan.system.columns])
         else:
-            planned.announced = tuple([OutputColumn(column.name, column.type) for column in plan.columns])
+            columns = tuple([OutputColumn(column.name, column.type) for column in plan.columns])
+        planned.announced = _one_of(columns)
     return planned.announced
+
+
+@lru_cache(maxsize=512)  # as many as encoders are kept (adapter/encode/values.py)
+def _one_of(columns: tuple[OutputColumn, ...]) -> tuple[OutputColumn, ...]:
+    """The same object for equal ones, also those of plans that were made again: whoever remembers what it made of them
+    (an encoder, a RowDescription) finds that without comparing them one by one."""
+    return columns

@@ -22,6 +22,7 @@ from adapter.execute.planning import LONG_CHARS
 from adapter.execute.plans import Plans
 from adapter.execute.rows import Rows
 from adapter.execute.seen import seen_by, tables_below
+from adapter.execute.session_names import names_of
 from adapter.state.interfaces import Notice
 from adapter.state.session_state import SessionState
 from catalog_log.image import Image
@@ -60,7 +61,7 @@ class Reads:
         0A000 for a materialized view of what it has written, which follows from that only once that is committed, and
         54000 where it has written too much of what it reads.
         """
-        given = {each: session.given[each] for each in plan.inputs if each in session.given}
+        given = {each: session.given[each] for each in plan.inputs if each in session.given} if session.given else {}
         if given and len(given) == len(plan.inputs):
             return Here(await self._constants.over(plan, params, given))
         if not session.transaction.in_block:
@@ -102,7 +103,7 @@ class Reads:
         written_ts: DataTs | None = None,
         given: Mapping[str, pa.Table] = MappingProxyType({}),
     ) -> PeekAnswer:
-        cluster = cluster_named(image, session.variable("cluster"))
+        cluster = cluster_named(image, names_of(session).cluster)
         if not given and may_be_by_keys(plan, written):
             at = as_of, only_at, cluster.id
             answer = await self._key_reads.answer(session, image, plan, params, *at, written)
@@ -126,12 +127,14 @@ class Reads:
         """A peek of that cluster, for no block.  ``written_ts``: before which no answer will do, the session's own last
         write where nothing is said; ``given``: rows that are read instead of relations of these ids."""
         written_ts = session.written_ts if written_ts is None else written_ts
-        timeout_ms = min(session.statement_timeout_ms or PEEK_TIMEOUT_MS, PEEK_TIMEOUT_MS)
+        timeout_ms = min(session.settings.statement_timeout_ms or PEEK_TIMEOUT_MS, PEEK_TIMEOUT_MS)
         lookup = None
         inputs = tuple([each for each in plan.inputs if each not in given]) if given else plan.inputs
-        if plan.lookup is not None and plan.lookup.serves(plan.values(params)[0]) and not own and not given:
-            key, residual = plan.asked(params)
-            lookup = Lookup(plan.lookup.index_id, plan.lookup.relation_id, key, residual)
+        found = None if own or given else plan.lookup
+        if found is not None:
+            values, types = plan.values(params)
+            if found.serves(values):
+                lookup = Lookup(found.index_id, found.relation_id, *found.filled(values, types))
         deadline = time.monotonic() + timeout_ms / 1000
         peek = Peek("", "", inputs, plan.catalog_ts, as_of, lookup, timeout_ms, only_at, own=own)
         if given:

@@ -61,8 +61,8 @@ class Selects:
         if statement.parsed.as_of is not None:
             return await self._as_of(session, prepared, statement, params)
         zone = names_of(session).zone
-        kept = self._plans.kept_constant(statement, session)
-        if kept is not None:  # it needs neither barrier nor image
+        kept = self._plans.kept(statement, session)
+        if kept is not None and kept.of_constants:  # it needs neither barrier nor image
             check_zone(prepared, zone, kept.plan)
             return Result("SELECT", prepared.columns, await self._constant_batches(session, kept, params))
         state, planned = await self._planned(session, prepared, statement)
@@ -101,10 +101,14 @@ class Selects:
         """The barrier that this session's isolation asks for, and the plan on the image that goes with it."""
         if session.strict and not self._reads_again(session, statement):
             state, image = await self._images.not_before(session)
-            return state, await self._plans.plan_as(prepared, statement, image, session)
-        planned = await self._images.certain(
-            session, lambda image: self._plans.plan_as(prepared, statement, image, session)
-        )
+            planned = self._plans.at_hand(prepared, statement, image, session)
+            return state, planned or await self._plans.plan_as(prepared, statement, image, session)
+        image = self._images.at_hand(session)
+        planned = None if image is None else self._plans.at_hand(prepared, statement, image, session)
+        if planned is None:
+            planned = await self._images.certain(
+                session, lambda image: self._plans.plan_as(prepared, statement, image, session)
+            )
         self._images.saw(session, planned.image)
         return None, planned
 

@@ -57,7 +57,7 @@ class Vacuums:
 
     @staticmethod
     def _timeout_s(session: SessionState) -> float:
-        return min(session.statement_timeout_ms / 1000 or VACUUM_S, VACUUM_S)
+        return min(session.settings.statement_timeout_ms / 1000 or VACUUM_S, VACUUM_S)
 
     async def _won(self, image: Image, asked: Asked) -> Won:
         self._asked = {each for each in self._asked if not each.done()}

@@ -122,8 +122,12 @@ class Connection(asyncio.Protocol):
         if not self.closed:
             self._transport.write(data)
 
+    @property
+    def behind(self) -> bool:
+        return self._drained is not None and not self.closed
+
     async def drain(self) -> None:
-        if self._drained is not None and not self.closed:
+        if self.behind:
             await asyncio.shield(self._drained)  # an interrupted statement must not resolve it for the next one
 
     async def received(self, timeout_s: float | None = None) -> bool:

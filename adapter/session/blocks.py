@@ -55,7 +55,8 @@ class Blocks:
                 transaction.ddl = (prepared, tuple(params))
                 return Result(prepared.tag_hint, prepared.columns)
         elif prepared.kind in (Kind.SELECT, Kind.CHANGE, Kind.COPY_TO, Kind.DDL):
-            await self.commit_deferred()
+            if state.buffer:
+                await self.commit_deferred()
             self._check()
         defer = defer and prepared.kind in (Kind.INSERT, Kind.COPY_FROM)
         state.defers_writes = transaction.in_block or defer or bool(state.buffer)

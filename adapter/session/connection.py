@@ -23,6 +23,11 @@ class Connection(Protocol):
     machine: Machine
     closed: bool
 
+    @property
+    def behind(self) -> bool:
+        """Whether the socket takes nothing more for now, and :meth:`drain` would wait."""
+        ...
+
     def write(self, data: bytes) -> None: ...
 
     async def drain(self) -> None:

@@ -15,6 +15,7 @@ from adapter.encode.copied import CopyWriter
 from adapter.session.connection import Connection, Ended, Outbox
 from adapter.session.portals import Portal
 from adapter.state.interfaces import Incoming, Outgoing, Prepared
+from adapter.state.settings import Settings
 from adapter.wire import messages as m
 from adapter.wire.machine import Broken, Input
 from journal.errors import InvalidUsage, TidemarkError
@@ -60,11 +61,11 @@ async def copied_in(
         await incoming.close()
 
 
-async def copied_out(out: Outbox, prepared: Prepared, outgoing: Outgoing, zone: str, extra_digits: int) -> str:
+async def copied_out(out: Outbox, prepared: Prepared, outgoing: Outgoing, settings: Settings) -> str:
     """Send all rows; the command tag."""
     columns = tuple(outgoing.result.columns or ())
-    writer = CopyWriter(columns, outgoing.options, zone, extra_digits)
-    portal = Portal("", replace(prepared, columns=columns), (), (), zone, extra_digits)
+    writer = CopyWriter(columns, outgoing.options, settings.zone, settings.extra_float_digits)
+    portal = Portal("", replace(prepared, columns=columns), (), (), settings)
     progress = outgoing.progress
     try:
         portal.start(outgoing.result)

@@ -70,10 +70,6 @@ class Portals:
         self.opened = 0
         """Portals opened so far; each one's ``number`` is its place in this count."""
 
-    @property
-    def empty(self) -> bool:
-        return not self._found
-
     def check_free(self, name: str) -> None:
         """Raises 42P03 for a name that is taken and 53400 where there are too many."""
         if name and name in self._found:
@@ -88,7 +84,19 @@ class Portals:
         self.check_free(name)
 
     async def put(self, portal: Portal) -> None:
+        """``portal`` by its name; the one before it is closed."""
         await self.close(portal.name)
+        self._add(portal)
+
+    def put_at_once(self, portal: Portal) -> bool:
+        """:meth:`put`, where there is nothing to wait for; ``False``: nothing was done."""
+        before = self._found.get(portal.name)
+        if before is not None and before.open:
+            return False
+        self._add(portal)
+        return True
+
+    def _add(self, portal: Portal) -> None:
         self.opened += 1
         portal.number = self.opened
         self._found[portal.name] = portal
@@ -121,6 +129,12 @@ class Portals:
             for portal in self._found.values():
                 portal.kept = portal.holds
         await self.close_all(lambda portal: not portal.kept)
+
+    def forget_finished(self) -> bool:
+        """Begin with :meth:`end_transaction`: those go that have nothing to close.  Whether none is left."""
+        for name in [name for name, portal in self._found.items() if not (portal.kept or portal.open)]:
+            del self._found[name]
+        return not self._found
 
     async def close_all(self, which: Callable[[Portal], bool] = lambda _: True) -> None:
         for portal in [p for p in self._found.values() if which(p)]:

@@ -153,9 +153,7 @@ class NestedStatements:
                 hint="BEGIN first, or declare it WITH HOLD",
             )  # fmt: skip
         self._portals.check_cursor_free(statement.name)
-        zone = self._state.variables.get("timezone")
-        cursor = Portal(statement.name, inner, tuple(params), (int(statement.binary),), zone,
-                        self._state.extra_float_digits)
+        cursor = Portal(statement.name, inner, tuple(params), (int(statement.binary),), self._state.settings)
         result = await self._blocks.run(inner, params, defer=False)
         try:
             cursor.start(result)

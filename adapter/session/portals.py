@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from adapter.encode.values import FEW_ROWS, PIECE_BYTES, RowEncoder, encoder_for, formats_for
 from adapter.state.interfaces import Part, Prepared, Result
+from adapter.state.settings import Settings
 from adapter.wire.messages import Bind
 from journal.errors import InvalidUsage
 from sql.syntax.control import Control
@@ -29,21 +30,24 @@ class Portal:
     """Holds at most one batch of its result."""
 
     __slots__ = (
-        "_encoder", "_failed", "_left", "_source", "asked", "bind", "control", "extra_digits", "finished", "formats",
-        "holds", "kept", "name", "number", "params", "position", "prepared", "result", "zone",
+        "_encoder", "_failed", "_left", "_source", "asked", "bind", "control", "finished", "formats", "holds", "kept",
+        "name", "number", "params", "position", "prepared", "result", "settings",
     )  # fmt: skip
 
     def __init__(
-        self, name: str, prepared: Prepared, params: tuple[object | None, ...], asked: Sequence[int], zone: str,
-        extra_digits: int = 1,
+        self,
+        name: str,
+        prepared: Prepared,
+        params: tuple[object | None, ...],
+        asked: Sequence[int],
+        settings: Settings,
     ) -> None:
-        """``asked``: the format codes of Bind (none: all text; one: it is for all).  Raises 08P01 for another number
-        of them than there are columns."""
+        """``asked``: the format codes of Bind (none: all text; one: it is for all); ``settings``: the session's, when
+        it is made.  Raises 08P01 for another number of them than there are columns."""
         self.name = name
         self.control: Control | None = prepared.plan if isinstance(prepared.plan, Control) else None
         self.asked = asked
-        self.zone = zone
-        self.extra_digits = extra_digits
+        self.settings = settings
         self.bind: Bind | None = None
         """The message that made it: its parameters are read again where the statement is prepared again."""
         self.hold(prepared, params)
@@ -83,7 +87,8 @@ class Portal:
             raise InvalidUsage("cached plan must not change result type", sqlstate="0A000",
                                hint="prepare the statement again")  # fmt: skip
         if actual is not None:
-            self._encoder = encoder_for(tuple(actual), self.formats, self.zone, self.extra_digits)
+            settings = self.settings
+            self._encoder = encoder_for(tuple(actual), self.formats, settings.zone, settings.extra_float_digits)
             batches = result.batches
             self._source = aiter(batches) if hasattr(batches, "__aiter__") else _aiter(batches)
 
@@ -152,6 +157,11 @@ class Portal:
             async for _ in batches:
                 pass
         return self.position - before
+
+    @property
+    def open(self) -> bool:
+        """Whether there is anything to :meth:`close`."""
+        return self._source is not None or (self.result is not None and hasattr(self.result.batches, "aclose"))
 
     @property
     def suspended(self) -> bool:

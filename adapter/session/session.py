@@ -22,9 +22,9 @@ from adapter.session.nested import NestedStatements
 from adapter.session.nested import Plan as NestedPlan
 from adapter.session.portals import Portal
 from adapter.session.replies import error_message, row_description
-from adapter.state import variables
 from adapter.state.interfaces import Executor, Incoming, Kind, Notice, Outdated, Outgoing, Prepared, Result
 from adapter.state.session_state import SessionState
+from adapter.state.settings import Settings
 from adapter.wire import messages as m
 from adapter.wire.machine import Broken, Event, Input, State
 from journal.errors import InvalidUsage, Rejected, TidemarkError, Unavailable, logged
@@ -61,7 +61,6 @@ class Session:
         self._undescribed: Portal | None = None
         """A portal whose description was asked for and depends on what comes next."""
         self._stopping = False
-        self._timeout_version, self._timeout_s = -1, 0.0
         # What need not wait is done when the handler returns, with ``None``.
         self._handlers: dict[type, Callable[..., Awaitable[None] | None]] = {
             m.Query: self._query, m.Parse: self._parse, m.Bind: self._bind, m.Describe: self._describe,
@@ -75,7 +74,12 @@ class Session:
         """Serve until the client leaves.  Returns with everything released; raises nothing that a client did."""
         try:
             handled = 0
-            while (event := await self._next()) is not None:
+            while True:
+                event = None if self._connection.closed else self._machine.next_event()
+                if event is None:
+                    event = await self._next()
+                    if event is None:
+                        break
                 await self._handle(event)
                 handled += 1
                 if handled % EVENTS_IN_A_ROW == 0:
@@ -106,8 +110,8 @@ class Session:
         if self._machine.state is not State.READY:
             await self._connection.received()
             return
-        name = "idle_in_transaction_session_timeout" if self.state.transaction.in_block else "idle_session_timeout"
-        milliseconds = variables.duration_ms(name, self.state.variables.get(name))
+        settings = self.state.settings
+        milliseconds = settings.idle_in_block_ms if self.state.transaction.in_block else settings.idle_ms
         if not await self._connection.received(milliseconds / 1000 or None):
             code = "25P03" if self.state.transaction.in_block else "57P05"
             self._fatal(Rejected("terminating connection due to idle timeout", sqlstate=code))
@@ -126,16 +130,14 @@ class Session:
         elif type(event) is m.Terminate:
             raise Ended
         else:
-            if self._timeout_version != self.state.variables.version:
-                self._timeout_version = self.state.variables.version
-                self._timeout_s = self.state.statement_timeout_ms / 1000
             try:
+                timeout_s = self.state.settings.statement_timeout_ms / 1000
                 if self._undescribed is None:
                     waiting = self._handlers[type(event)](event)
                 else:
                     waiting = self._describe_first(event)
                 if waiting is not None:
-                    with self._interruption.within(self._timeout_s):
+                    with self._interruption.within(timeout_s):
                         await waiting
             except Ended:
                 raise
@@ -175,7 +177,7 @@ class Session:
     # --- answers -----------------------------------------------------------------------------------------------------
 
     def _notice(self, notice: Notice) -> None:
-        self._out.notice(notice, self.state.variables.get("client_min_messages"))
+        self._out.notice(notice, self.state.settings.messages_from)
 
     def _notice_at_once(self, notice: Notice) -> None:
         """For one that makes sense only while the statement still runs."""
@@ -206,7 +208,7 @@ class Session:
     async def _ready(self) -> None:
         """The end of a query cycle: what was deferred is committed by now."""
         in_block = self.state.transaction.in_block
-        if not in_block and not self._portals.empty:
+        if not in_block and not self._portals.forget_finished():
             await self._portals.end_transaction(committed=False)
         changed = self.state.variables.changed
         if changed:
@@ -217,7 +219,8 @@ class Session:
         self._machine.happened(Input.DONE)
         if self._machine.unread_bytes == 0 or self._out.large:
             self._out.flush()
-            await self._connection.drain()
+            if self._connection.behind:
+                await self._connection.drain()
 
     # --- simple query ------------------------------------------------------------------------------------------------
 
@@ -246,7 +249,7 @@ class Session:
         prepared = await self._prepare(sql, ())
         if prepared.param_oids:
             raise InvalidUsage("there is no parameter $1", sqlstate="42P02")
-        portal = Portal("", prepared, (), (), self.state.variables.get("timezone"), self.state.extra_float_digits)
+        portal = Portal("", prepared, (), (), self.state.settings)
         try:
             tag = await self._start(portal, defer=not alone)
             if portal.prepared.columns is not None:
@@ -293,23 +296,34 @@ class Session:
             return await self._nested.prepare(sql, control, oids)
         return Prepared(sql, Kind.SESSION, (), None, control.tag, control)
 
-    async def _bind(self, bind: m.Bind) -> None:
+    def _bind(self, bind: m.Bind) -> Awaitable[None] | None:
         prepared = self._statements.get(bind.statement)
         self._portals.check_free(bind.portal)
-        zone = self.state.variables.get("timezone")
-
-        def portal_of(prepared: Prepared) -> Portal:
-            params = _params(bind, prepared, zone)
-            return Portal(bind.portal, prepared, params, bind.result_formats, zone, self.state.extra_float_digits)
-
         try:
-            portal = portal_of(prepared)
+            portal = self._bound(bind, prepared)
         except InvalidUsage:
             if prepared.told or not _plans(prepared):
                 raise
-            portal = portal_of(await self._prepared_again(bind.statement, prepared))
-        portal.bind = bind
+            return self._bind_again(bind, prepared)
         self._blocks.check_alive(prepared.plan)
+        if not self._portals.put_at_once(portal):
+            return self._put(portal)
+        self._out.send(m.BIND_COMPLETE)
+        return None
+
+    def _bound(self, bind: m.Bind, prepared: Prepared) -> Portal:
+        settings = self.state.settings
+        portal = Portal(bind.portal, prepared, _params(bind, prepared, settings), bind.result_formats, settings)
+        portal.bind = bind
+        return portal
+
+    async def _bind_again(self, bind: m.Bind, prepared: Prepared) -> None:
+        """Its parameters are none of those that it had: perhaps they are of those that it has by now."""
+        portal = self._bound(bind, await self._prepared_again(bind.statement, prepared))
+        self._blocks.check_alive(prepared.plan)
+        await self._put(portal)
+
+    async def _put(self, portal: Portal) -> None:
         await self._portals.put(portal)
         self._out.send(m.BIND_COMPLETE)
 
@@ -335,12 +349,14 @@ class Session:
         self._out.send(m.parameter_description(prepared.param_oids))
         self._send_columns(prepared, (0,) * len(prepared.columns or ()))
 
-    async def _describe_first(self, event: Event) -> None:
+    def _describe_first(self, event: Event) -> Awaitable[None]:
         """Describe the portal that waits for it, and handle ``event``."""
         portal, self._undescribed = self._undescribed, None
         if type(event) is m.Execute and event.portal == portal.name:
-            await self._execute(event, describe=True)
-            return
+            return self._execute(event, describe=True)
+        return self._describe_anew(portal, event)
+
+    async def _describe_anew(self, portal: Portal, event: Event) -> None:
         await self._anew(portal)
         self._send_row_description(portal)
         waiting = self._handlers[type(event)](event)
@@ -382,7 +398,7 @@ class Session:
         """What the portal would run is prepared again, and its parameters read as what they are now."""
         bind = portal.bind
         fresh = await self._prepared_again(None if bind is None else bind.statement, portal.prepared)
-        portal.hold(fresh, () if bind is None else _params(bind, fresh, portal.zone))
+        portal.hold(fresh, () if bind is None else _params(bind, fresh, portal.settings))
 
     async def _execute(self, execute: m.Execute, describe: bool = False) -> None:
         """Run a portal, or go on with it; ``describe``: tell of its columns once it has run.
@@ -440,7 +456,18 @@ class Session:
             tag = await self._blocks.control(control, self._statements, self._portals)
             portal.start(Result(tag))
             return tag
-        result = await self._run(portal, defer=defer)
+        for tries_left in reversed(range(TRIES_MAX)):
+            prepared = portal.prepared
+            try:
+                if isinstance(prepared.plan, NestedPlan):
+                    result = await self._nested.run(prepared.plan, portal.params, defer=defer)
+                else:
+                    result = await self._blocks.run(prepared, portal.params, defer=defer)
+                break
+            except Outdated:  # the catalog says otherwise by now than when it was prepared
+                if prepared.told or not tries_left:
+                    raise
+                await self._anew(portal)
         try:
             portal.start(result)
         except TidemarkError:
@@ -449,20 +476,6 @@ class Session:
         for notice in result.notices:
             self._notice(notice)
         return result.tag
-
-    async def _run(self, portal: Portal, *, defer: bool) -> Result:
-        """Run it; where the catalog says otherwise by now than when it was prepared, prepared again."""
-        for tries_left in reversed(range(TRIES_MAX)):
-            prepared = portal.prepared
-            try:
-                if isinstance(prepared.plan, NestedPlan):
-                    return await self._nested.run(prepared.plan, portal.params, defer=defer)
-                return await self._blocks.run(prepared, portal.params, defer=defer)
-            except Outdated:
-                if prepared.told or not tries_left:
-                    raise
-                await self._anew(portal)
-        raise AssertionError("unreachable: the last try raises or returns")
 
     async def _stream(self, portal: Portal, rows_max: int, tag: str) -> str:
         """Send rows, as fast as the client takes them; gives the command tag."""
@@ -475,7 +488,8 @@ class Session:
         if at_once is not None:
             piece, rows = at_once
             self._out.send(piece)
-            await self._out.flush_if_large()
+            if self._out.large:
+                await self._out.flush_if_large()
             return self._tag(portal, rows)
         async with aclosing(portal.rows(rows_max)) as pieces:
             async for piece, count in pieces:
@@ -488,7 +502,7 @@ class Session:
 
     async def _copy(self, portal: Portal, copying: Incoming | Outgoing) -> str:
         if isinstance(copying, Outgoing):
-            return await copied_out(self._out, portal.prepared, copying, portal.zone, portal.extra_digits)
+            return await copied_out(self._out, portal.prepared, copying, portal.settings)
         return await copied_in(self._connection, self._out, copying, self._fatal)
 
     @staticmethod
@@ -505,5 +519,5 @@ def _plans(prepared: Prepared) -> bool:
     return prepared.kind in PLANNED
 
 
-def _params(bind: m.Bind, prepared: Prepared, zone: str) -> tuple[object | None, ...]:
-    return decode_params(prepared.param_oids, bind.param_formats, bind.params, zone)
+def _params(bind: m.Bind, prepared: Prepared, settings: Settings) -> tuple[object | None, ...]:
+    return decode_params(prepared.param_oids, bind.param_formats, bind.params, settings.zone)

@@ -13,6 +13,7 @@ from functools import lru_cache
 
 from adapter.state import variables as vars_
 from adapter.state.interfaces import Notice
+from adapter.state.settings import Settings, settings_of
 from adapter.state.transaction import Transaction
 from journal.timestamps import CatalogTs, DataTs
 
@@ -54,6 +55,8 @@ class SessionState:
     given: dict[str, object] = field(default_factory=dict)
     """While a part of a statement runs: the rows that it reads instead of those of relations, in the executor's own
     form, by the ids of these."""
+
+    _settings: Settings | None = None
 
     names: tuple[int, object] = (-1, None)
     """What the executor made of the variables, and their version then."""
@@ -116,7 +119,7 @@ class SessionState:
         client that asks for READ COMMITTED asks for the customary default, not for staleness, and one that sets
         SERIALIZABLE may only be setting again what it was shown.
         """
-        return self.isolation != vars_.SERIALIZABLE
+        return self.settings.strict if self.transaction.isolation is None else self.isolation != vars_.SERIALIZABLE
 
     @property
     def isolation(self) -> str:
@@ -144,13 +147,12 @@ class SessionState:
         return self.variables.get("default_transaction_read_only") == "on"
 
     @property
-    def statement_timeout_ms(self) -> int:
-        """0: no timeout."""
-        return vars_.duration_ms("statement_timeout", self.variables.get("statement_timeout"))
-
-    @property
-    def extra_float_digits(self) -> int:
-        return int(self.variables.get("extra_float_digits"))
+    def settings(self) -> Settings:
+        """What the variables say by now."""
+        found = self._settings
+        if found is None or found.version != self.variables.version:
+            found = self._settings = settings_of(self.variables)
+        return found
 
     @property
     def search_path(self) -> tuple[str, ...]:

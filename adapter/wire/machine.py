@@ -271,10 +271,10 @@ class Machine:
             return None
         body = self._cut(4, length)
         try:
-            event = m.decode(m.decode_first, body)
-        except m.Malformed as e:
-            sqlstate = "0A000" if "unsupported frontend protocol" in str(e) else "08P01"
-            raise _FramingBroken(str(e), sqlstate) from e
+            event = m.decode_first(body)
+        except (m.Malformed, m.StructError) as e:
+            why = m.why(e)
+            raise _FramingBroken(why, "0A000" if "unsupported frontend protocol" in why else "08P01") from e
         return _FIRST_INPUTS[type(event)], event
 
     def _take(self, state: State) -> tuple[Input, m.Message | Broken | None] | None:
@@ -300,9 +300,9 @@ class Machine:
         if decoder is None:
             decoder = m.decode_sasl_initial if state is State.SASL_INITIAL else m.decode_sasl_response
         try:
-            return given, m.decode(decoder, body)
-        except m.Malformed as e:
-            return given, Broken(f"{given} message: {e}", "08P01", fatal=False)
+            return given, decoder(body)
+        except (m.Malformed, m.StructError) as e:
+            return given, Broken(f"{given} message: {m.why(e)}", "08P01", fatal=False)
 
     def _cut(self, lower: int, upper: int) -> bytes:
         buffer, at = self._buffer, self._at

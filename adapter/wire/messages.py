@@ -1,7 +1,7 @@
 """The codec: what each message is in bytes.
 
-Pure.  Decoders take a message's body (without type byte and length) and raise :class:`Malformed` for anything that is
-not exactly one message; encoders return whole messages.
+Pure.  Decoders take a message's body (without type byte and length) and raise :class:`Malformed`, or ``StructError``
+where it is too short (:func:`why`), for anything that is not exactly one message; encoders return whole messages.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def _cstring(body: bytes, at: int, what: str) -> tuple[str, int]:
     end = body.find(b"\0", at)
     if end < 0:
         raise Malformed(f"no terminator in {what}")
-    return _text(body[at:end], what), end + 1
+    return (_text(body[at:end], what) if end > at else ""), end + 1
 
 
 def _end(body: bytes, at: int) -> None:
@@ -229,11 +229,18 @@ def decode_parse(body: bytes) -> Parse:
     return Parse(name, sql, Struct(f"!{count}I").unpack_from(body, at + 2) if count else ())
 
 
+_ONE_CODE = {0: (0,), 1: (1,)}
+
+
 def _formats(body: bytes, at: int) -> tuple[tuple[int, ...], int]:
     (count,) = _U2.unpack_from(body, at)
     at += 2
     if not count:
         return (), at
+    if count == 1:  # one for all, which is nearly always how it is said
+        found = _ONE_CODE.get(_I2.unpack_from(body, at)[0])
+        if found is not None:
+            return found, at + 2
     formats = Struct(f"!{count}h").unpack_from(body, at)
     for code in formats:
         if code not in (0, 1):
@@ -296,6 +303,7 @@ def decode_flush(body: bytes) -> Flush:
     return Flush()
 
 
+@_remembered
 def decode_sync(body: bytes) -> Sync:
     _end(body, 0)
     return Sync()
@@ -334,12 +342,9 @@ DECODERS = {
 """By type byte.  ``p`` is not here: what it holds depends on the state."""
 
 
-def decode(decoder, body: bytes) -> Message:
-    """``decoder(body)``, where a body that is too short is :class:`Malformed` like any other."""
-    try:
-        return decoder(body)
-    except StructError as e:
-        raise Malformed("message too short") from e
+def why(error: Malformed | StructError) -> str:
+    """What is wrong with a message of which a decoder raised ``error``."""
+    return "message too short" if isinstance(error, StructError) else str(error)
 
 
 # --- messages to the client --------------------------------------------------------------------------------------
@@ -407,6 +412,7 @@ COPY_DONE = message(b"c", b"")
 READY_AND_IDLE = ready_for_query(b"I")
 
 
+@lru_cache(maxsize=1024)  # "SELECT 1" mostly: who reads many rows at once says other tags, each once
 def command_complete(tag: str) -> bytes:
     return message(b"C", _z(tag))
 

@@ -100,6 +100,11 @@ class Planned(Generic[P]):
         """Whether no catalog change can ever make another plan of it."""
         return not self.answers
 
+    @property
+    def of_constants(self) -> bool:
+        """Whether it is a query's that reads nothing, good for every image."""
+        return not self.answers and self.plan.kind == "constant"
+
 
 @dataclass
 class Statistics:
@@ -221,6 +226,16 @@ class PlanCache:
         elif found is not None:
             self._keep(key, statement, found)
         return found
+
+    def at_hand(self, statement: Statement, image: ImageLike, names: Names) -> Planned | None:
+        """:meth:`held`, where it is of this very image.  Whoever is told ``None`` asks that, and is counted then."""
+        key = _key(statement, names)
+        found = self._plans.get(key)
+        if found is None or found[1].image.upper != image.upper:
+            return None
+        self.statistics.hits += 1
+        self._plans.move_to_end(key)
+        return found[1]
 
     def keep(self, statement: Statement, names: Names, made: Planned) -> Planned:
         """``made``, which :func:`plan_afresh` gave for ``statement`` and ``names``, for whoever asks next."""
