@@ -6,19 +6,27 @@ a function of ours nor a subquery comes to stand inside of a lambda, where Spark
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from functions.row import ALONE, STABLE, Function, built, by_grammar, by_rule, native
 
 
+_FIELD = re.compile(r"\br\.(\w+)")
+
+
 def of_row(parameters: str, spark: str, duckdb: str) -> tuple[str, str]:
-    """``spark`` and ``duckdb`` are of a row ``r`` whose fields are called as the parameters are."""
+    """``spark`` and ``duckdb`` are of a row ``r`` whose fields are called as the parameters are.
+
+    To DuckDB ``r.a`` is first of all of a column ``r``, where there is one; ``r['a']`` is of the lambda's.
+    """
     names = parameters.split()
     fields = ", ".join(f"'{name}', :{name}" for name in names)
     row = ", ".join(f"'{name}': :{name}" for name in names)
+    here = _FIELD.sub(r"r['\1']", duckdb)
     return (
         f"ELEMENT_AT(TRANSFORM(ARRAY(NAMED_STRUCT({fields})), r -> {spark}), 1)",
-        f"list_extract(list_transform([{{{row}}}], lambda r: {duckdb}), 1)",
+        f"list_extract(list_transform([{{{row}}}], lambda r: {here}), 1)",
     )
 
 

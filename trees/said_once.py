@@ -41,7 +41,7 @@ def said_once(
     body = exp.Paren(this=build(*stands))
     places: dict[str, list[exp.Expression]] = {name: [] for name in given}
     for dot in body.find_all(exp.Dot):
-        if isinstance(dot.this, exp.Identifier) and dot.this.this == ROW:
+        if is_field(dot):
             places[dot.name].append(dot)
     twice = any(len(places[name]) > 1 for name in large & given.keys())
     if twice and not any(_asks_outside(each) for each in body.walk()):
@@ -68,6 +68,11 @@ def _name(name: str) -> exp.Identifier:
 
 def _field(name: str) -> exp.Expression:
     return exp.Dot(this=exp.to_identifier(ROW), expression=_name(name))
+
+
+def is_field(node: exp.Dot) -> bool:
+    """Whether it is a field of the row that stands for operands."""
+    return isinstance(node.this, exp.Identifier) and node.this.this == ROW
 
 
 def _is_constant(node: exp.Expression) -> bool:

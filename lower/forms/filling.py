@@ -13,7 +13,7 @@ from functions.arrays import of_row
 from functions.registry import OWN
 from trees.errors import unsupported
 from trees.nodes import loose
-from trees.said_once import ROW, said_once
+from trees.said_once import ROW, is_field, said_once
 
 _NAMED = re.compile(r"(?<!:):([a-z]\w*)")
 
@@ -62,6 +62,10 @@ def _of_row(names: str, dialect: str) -> tuple[str, str]:
 
 
 def _around(dialect: str, fields: Sequence[tuple[str, exp.Expression]], body: exp.Expression) -> exp.Expression:
+    if dialect == "duckdb":  # as in functions/arrays.py: a column may be called like the row
+        for place in [each for each in body.find_all(exp.Dot) if is_field(each)]:
+            name = exp.Literal.string(place.name)
+            place.replace(exp.Bracket(this=place.this.copy(), expressions=[name]))
     form = _of_row(" ".join(name for name, _ in fields), dialect)
     return filled(form, [*(each for _, each in fields), body], dialect)
 

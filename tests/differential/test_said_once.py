@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import duckdb
 import psycopg
 import pytest
 
@@ -121,3 +122,11 @@ def test_it_is_said_once_in_both_engines(ours, monkeypatch):
     plan = ours.plan("SELECT left(x || y, 2) AS c, overlay(x placing y from 2) AS d FROM t")
     told = (plan.spark_sql([]), text_of(for_duckdb(plan.tree)))
     assert "TRANSFORM(ARRAY(" in told[0] and "LIST_TRANSFORM([" in told[1].upper()
+
+
+def test_a_column_that_is_called_like_the_row_is_not_taken_for_it(ours, monkeypatch):
+    monkeypatch.setattr(said_once, "LARGE_MIN", 0)
+    plan = ours.plan("SELECT power(given, 2) AS c FROM (VALUES (3.0::float8), (4.0)) AS v (given)")
+    told = text_of(for_duckdb(plan.tree))
+    assert "LAMBDA given" in told
+    assert duckdb.sql(told).fetchall() == [(9.0,), (16.0,)]
