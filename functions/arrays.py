@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from functions.row import ALONE, STABLE, Function, built, by_grammar, by_rule, native
 
-
 _FIELD = re.compile(r"\br\.(\w+)")
 
 
