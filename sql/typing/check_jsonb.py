@@ -129,7 +129,7 @@ def _path(
         first = got if place == 0 else first
         if got == t.UNKNOWN:
             c.give(step, t.TEXT)
-        elif not (t.is_int(got) or t.is_text(got)):
+        elif not (got in (t.INT2, t.INT4) or t.is_text(got)):
             raise mismatch(f"subscript type {t.shown(got)} is not supported", position(node))
         holder.expressions[place].replace(cast(holder.expressions[place].copy(), t.TEXT))
     return cast(holder, t.TEXT.array), first

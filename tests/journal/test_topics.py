@@ -38,12 +38,16 @@ def name() -> str:
 
 
 def set_config(bootstrap: str, name: str, key: str, value: str) -> None:
+    """Returns once the broker shows it: what the controller has answered, a broker learns a moment later."""
     admin = clients.make_admin(bootstrap)
     entry = ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
     [answer] = admin.incremental_alter_configs(
         [ConfigResource(ResourceType.TOPIC, name, incremental_configs=[entry])]
     ).values()
     answer.result()
+    deadline = time.monotonic() + 10
+    while topics._actual_config(admin, bootstrap, name)[key] != value:
+        assert time.monotonic() < deadline, (key, value)
 
 
 def test_specs_by_replication() -> None:

@@ -102,9 +102,16 @@ def _changed(value: object, path: Sequence[str | None], level: int, new: object,
 
 def _place(step: str, level: int) -> int:
     """What a step of a path counts items by."""
-    if not _NUMBER.fullmatch(step) or abs(number := int(step[:40])) >= 1 << 31:
+    number = _counts(step)
+    if number is None:
         raise BadText(f'path element at position {level + 1} is not an integer: "{step[:100]}"')
     return number
+
+
+def _counts(step: str) -> int | None:
+    """The number that a step is, where it is an int4's."""
+    number = int(step[:40]) if _NUMBER.fullmatch(step) else None
+    return number if number is not None and -(1 << 31) <= number < 1 << 31 else None
 
 
 def _list_changed(value: list, path: Sequence[str | None], level: int, new: object, how: int) -> list:
@@ -148,8 +155,8 @@ def _put(value: object, path: Sequence[str], level: int, new: object) -> object:
 def _made(path: Sequence[str], level: int, new: object) -> object:
     """``new`` in as many containers as there are steps from ``level`` on: a list where one is a number."""
     for step in reversed(path[level:]):
-        counts = _NUMBER.fullmatch(step) and abs(int(step[:40])) < 1 << 31
-        new = [*_nulls(int(step[:40])), new] if counts else {step: new}
+        number = _counts(step)
+        new = {step: new} if number is None else [*_nulls(number), new]
     return new
 
 
