@@ -28,9 +28,10 @@ import fastavro
 import pyarrow as pa
 
 from collection.columns import DIFF, ColumnLike, Columns, diff_schema, fit, one_array, sql_type
+from collection.unwoven import Field, Unwoven, unwoven
 from collection.woven import WOVEN_ROWS_MIN, Woven, long_bytes, woven
 from journal.errors import FatalLog, InvalidUsage, Rejected
-from schemas.codec import leading_strings
+from schemas.codec import leading_strings, long_in
 from values.keeping import kept
 from values.types import SqlType, arrow_type, avro_type
 
@@ -161,29 +162,29 @@ def decode_counted(
     """As :func:`decode`, with how many rows each of ``values`` held."""
     counts: list[int] = []
     unshaped = _unshaped(_key(columns))
-    diffs: list[int] = []
-    parts: list[tuple[_Shape, list[dict[str, object]]]] = []
+    parts: list[_Part | _WovenPart] = []
     for value, attempt in zip(values, chain(attempts, repeat("")), strict=False):
         shape = _shape_in(value) or unshaped
-        record = _decode_record(shape.flat, value)
-        if attempt and record["attempt"] != attempt:
+        part = _woven_part(value, shape, columns, unshaped)
+        if part is None:
+            record = _decode_record(shape.flat, value)
+            part = _Part(shape, record["attempt"], record["rows"])
+        if attempt and part.attempt != attempt:
             raise Undecodable(
                 "a bound range holds another writer's rows",
-                detail=f"expected attempt {attempt!r}, found {record['attempt']!r}",
+                detail=f"expected attempt {attempt!r}, found {part.attempt!r}",
             )
-        counts.append(len(record["rows"]))
-        if not parts or parts[-1][0] is not shape:
-            parts.append((shape, []))
-        parts[-1][1].extend(record["rows"])
-        diffs.extend(map(_DIFF, record["rows"]))
+        counts.append(part.count)
+        before = parts[-1] if parts else None
+        if isinstance(part, _Part) and isinstance(before, _Part) and before.shape is shape:
+            before.rows.extend(part.rows)
+        else:
+            parts.append(part)
     try:
-        arrays = [
-            from_physical(_column(parts, unshaped, place, column), sql_type(column.type))
-            for place, column in enumerate(columns)
-        ]
+        arrays = [_column(parts, unshaped, place, column) for place, column in enumerate(columns)]
     except (pa.ArrowException, OverflowError) as error:
         raise Undecodable("a row batch holds a value outside its column's type", detail=str(error)) from error
-    arrays.append(pa.array(diffs, type=pa.int64()))
+    arrays.append(_joined([part.diffs() for part in parts], pa.int64()))
     return pa.Table.from_arrays(arrays, schema=diff_schema(columns)), counts
 
 
@@ -204,23 +205,92 @@ class _Shape(NamedTuple):
     flat: object
     fields: dict[int, str]
     types: dict[int, str]
+    avro: tuple[tuple[str, object], ...]
+    """The fields in the order of the bytes, with their physical types."""
 
 
-def _column(
-    parts: Sequence[tuple[_Shape, list[dict[str, object]]]], unshaped: _Shape, place: int, column: ColumnLike
-) -> list[object]:
-    """The physical values of one column.  Raises :class:`Undecodable` where rows have it of another type."""
-    found: list[object] = []
-    for shape, rows in parts:
+class _Part(NamedTuple):
+    """Rows of records of one shape, read one by one."""
+
+    shape: _Shape
+    attempt: str
+    rows: list[dict[str, object]]
+
+    @property
+    def count(self) -> int:
+        return len(self.rows)
+
+    def diffs(self) -> pa.Array:
+        return pa.array(list(map(_DIFF, self.rows)), type=pa.int64())
+
+    def column(self, field: str, column: ColumnLike) -> pa.Array:
+        return from_physical(list(map(itemgetter(field), self.rows)), sql_type(column.type))
+
+
+class _WovenPart(NamedTuple):
+    """Rows of one record, read all at a time; ``columns`` by their fields."""
+
+    shape: _Shape
+    attempt: str
+    found: Unwoven
+    columns: dict[str, pa.Array]
+
+    @property
+    def count(self) -> int:
+        return len(self.found.diffs)
+
+    def diffs(self) -> pa.Array:
+        return pa.array(self.found.diffs, type=pa.int64())
+
+    def column(self, field: str, _column: ColumnLike) -> pa.Array:
+        return self.columns[field]
+
+
+def _woven_part(value: bytes, shape: _Shape, columns: Columns, unshaped: _Shape) -> _WovenPart | None:
+    """The rows of ``value`` where they are many, of types that are read so, and in one block of their array; else
+    whoever reads them one by one says what they are, or what is wrong."""
+    if len(value) < WOVEN_ROWS_MIN or value[0] != MARKER or value[1] not in (UNSHAPED, SHAPED):
+        return None
+    try:
+        said, at = leading_strings(value, 2 if value[1] == SHAPED else 1)
+        count, at = long_in(value, at)
+    except ValueError:
+        return None
+    if count < WOVEN_ROWS_MIN or value[-1:] != _END:
+        return None
+    asked = {}
+    for place, column in enumerate(columns):
+        field = shape.fields.get(place if shape is unshaped else column.id)
+        if field is not None and (shape is unshaped or shape.types[column.id] == column.type):
+            asked[field] = arrow_type(sql_type(column.type))
+    fields = [Field(avro, asked.get(name)) for name, avro in shape.avro]
+    found = unwoven(memoryview(value)[at : -len(_END)], count, fields)
+    if found is None:
+        return None
+    names = [name for name, _ in shape.avro if name in asked]
+    return _WovenPart(shape, said[-1], found, dict(zip(names, found.columns, strict=True)))
+
+
+def _column(parts: Sequence[_Part | _WovenPart], unshaped: _Shape, place: int, column: ColumnLike) -> pa.Array:
+    """One column of all rows.  Raises :class:`Undecodable` where some have it of another type."""
+    found: list[pa.Array] = []
+    for part in parts:
+        shape = part.shape
         field = shape.fields.get(place if shape is unshaped else column.id)
         if field is None:
-            found += [_missing(column)] * len(rows)
+            found.append(missing_values(column, part.count))
             continue
         if shape is not unshaped and shape.types[column.id] != column.type:
             detail = f"{column.name}: {shape.types[column.id]}, not {column.type}"
             raise Undecodable("rows have a column of another type", detail=detail)
-        found += map(itemgetter(field), rows)
-    return found
+        found.append(part.column(field, column))
+    return _joined(found, arrow_type(sql_type(column.type)))
+
+
+def _joined(arrays: Sequence[pa.Array], arrow: pa.DataType) -> pa.Array:
+    if len(arrays) == 1:
+        return arrays[0]
+    return pa.concat_arrays(arrays) if arrays else pa.array([], type=arrow)
 
 
 def _missing(column: ColumnLike) -> object:
@@ -264,14 +334,14 @@ def _shaped(shape: str) -> _Shape:
         types[column_id] = text
     fields = [(f"c{column_id}", physical(avro_type(sql_type(text)))) for column_id, text in types.items()]
     flat = fastavro.parse_schema(_schema(fields, True, True))
-    return _Shape(fastavro.parse_schema(_schema(fields, True)), flat, {i: f"c{i}" for i in types}, types)
+    return _Shape(fastavro.parse_schema(_schema(fields, True)), flat, {i: f"c{i}" for i in types}, types, tuple(fields))
 
 
 @lru_cache(maxsize=4096)
 def _unshaped(key: tuple[tuple[str, str], ...]) -> _Shape:
     fields = [(f"c{place}", physical(avro_type(sql_type(text)))) for place, (_, text) in enumerate(key)]
     flat = fastavro.parse_schema(_schema(fields, False, True))
-    return _Shape(_physical_schema(key), flat, {place: f"c{place}" for place in range(len(key))}, {})
+    return _Shape(_physical_schema(key), flat, {place: f"c{place}" for place in range(len(key))}, {}, tuple(fields))
 
 
 @lru_cache(maxsize=4096)

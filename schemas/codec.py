@@ -96,7 +96,7 @@ def leading_strings(data: bytes, count: int) -> tuple[list[str], int]:
         for _ in range(count):
             length = data[position]
             if length & 0x81:  # negative, or above 63: rare in names and ids
-                length, position = _long(data, position)
+                length, position = long_in(data, position)
             else:
                 length, position = length >> 1, position + 1
             end = position + length
@@ -113,14 +113,14 @@ def string_array(data: bytes, position: int) -> list[str]:
     """The array of strings that begins at ``position``.  Raises :class:`Undecodable`."""
     found: list[str] = []
     while True:
-        count, position = _long(data, position)
+        count, position = long_in(data, position)
         if count == 0:
             return found
         if count < 0:  # Avro: a negative count is followed by the block's size in bytes
             count = -count
-            _, position = _long(data, position)
+            _, position = long_in(data, position)
         for _ in range(count):  # ends at the latest where the data ends
-            length, position = _long(data, position)
+            length, position = long_in(data, position)
             end = position + length
             if length < 0 or end > len(data):
                 raise Undecodable(f"a string of {length} bytes at {position} of {len(data)}")
@@ -131,8 +131,8 @@ def string_array(data: bytes, position: int) -> list[str]:
             position = end
 
 
-def _long(data: bytes, position: int) -> tuple[int, int]:
-    """A zigzag varint, at most ten bytes."""
+def long_in(data: bytes, position: int) -> tuple[int, int]:
+    """A zigzag varint of at most ten bytes, and the position after it.  Raises :class:`Undecodable`."""
     result = shift = 0
     for at in range(position, min(position + 10, len(data))):
         byte = data[at]
