@@ -62,6 +62,13 @@ def cast(node: exp.Expression, sql_type: SqlType) -> exp.Expression:
     return exp.Cast(this=node, to=data_type(sql_type))
 
 
+def named_type(name: str) -> exp.DataType:
+    """A type as a statement's cast names it; an array's is its element's with ``_`` before it."""
+    if name.startswith("_"):
+        return exp.DataType(this=exp.DataType.Type.ARRAY, expressions=[named_type(name[1:])], nested=True)
+    return exp.DataType(this=exp.DataType.Type.USERDEFINED, kind=exp.to_identifier(name))
+
+
 def declared_type(node: exp.DataType) -> SqlType:
     """The SQL type that ``::type`` or CAST names in a statement.  42704 where Tidemark has no such type."""
     name = node.this.name if isinstance(node.this, exp.DataType.Type) else str(node.this)

@@ -65,10 +65,10 @@ async def copied_out(out: Outbox, prepared: Prepared, outgoing: Outgoing, settin
     """Send all rows; the command tag."""
     columns = tuple(outgoing.result.columns or ())
     writer = CopyWriter(columns, outgoing.options, settings.zone, settings.extra_float_digits)
-    portal = Portal("", replace(prepared, columns=columns), (), (), settings)
+    portal = Portal("", replace(prepared, columns=columns), (), (), settings.zone)
     progress = outgoing.progress
     try:
-        portal.start(outgoing.result)
+        portal.start(outgoing.result, settings)
         out.send(m.copy_response(b"H", writer.binary, len(columns)))
         async with aclosing(portal.batches(None)) as batches:
             async for batch in batches:

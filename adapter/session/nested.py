@@ -153,10 +153,11 @@ class NestedStatements:
                 hint="BEGIN first, or declare it WITH HOLD",
             )  # fmt: skip
         self._portals.check_cursor_free(statement.name)
-        cursor = Portal(statement.name, inner, tuple(params), (int(statement.binary),), self._state.settings)
+        zone = self._state.settings.zone
+        cursor = Portal(statement.name, inner, tuple(params), (int(statement.binary),), zone)
         result = await self._blocks.run(inner, params, defer=False)
         try:
-            cursor.start(result)
+            cursor.start(result, self._state.settings)
         except TidemarkError:
             await cursor.close()
             raise

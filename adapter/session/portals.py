@@ -31,7 +31,7 @@ class Portal:
 
     __slots__ = (
         "_encoder", "_failed", "_left", "_source", "asked", "bind", "control", "finished", "formats", "holds", "kept",
-        "name", "number", "params", "position", "prepared", "result", "settings",
+        "name", "number", "params", "position", "prepared", "result", "zone",
     )  # fmt: skip
 
     def __init__(
@@ -40,14 +40,14 @@ class Portal:
         prepared: Prepared,
         params: tuple[object | None, ...],
         asked: Sequence[int],
-        settings: Settings,
+        zone: str,
     ) -> None:
-        """``asked``: the format codes of Bind (none: all text; one: it is for all); ``settings``: the session's, when
-        it is made.  Raises 08P01 for another number of them than there are columns."""
+        """``asked``: the format codes of Bind (none: all text; one: it is for all); ``zone``: by which ``params`` were
+        read.  Raises 08P01 for another number of them than there are columns."""
         self.name = name
         self.control: Control | None = prepared.plan if isinstance(prepared.plan, Control) else None
         self.asked = asked
-        self.settings = settings
+        self.zone = zone
         self.bind: Bind | None = None
         """The message that made it: its parameters are read again where the statement is prepared again."""
         self.hold(prepared, params)
@@ -75,8 +75,9 @@ class Portal:
             )
         self.prepared, self.params, self.formats = prepared, params, formats_for(self.asked, count)
 
-    def start(self, result: Result) -> None:
-        """The statement has run.  Raises 0A000 where its columns are no longer those that were described."""
+    def start(self, result: Result, settings: Settings) -> None:
+        """The statement has run, and rows are written as ``settings`` say by now.  Raises 0A000 where its columns are
+        no longer those that were described."""
         self.result = result
         described, actual = self.prepared.columns, result.columns
         if described is not actual and (
@@ -87,7 +88,6 @@ class Portal:
             raise InvalidUsage("cached plan must not change result type", sqlstate="0A000",
                                hint="prepare the statement again")  # fmt: skip
         if actual is not None:
-            settings = self.settings
             self._encoder = encoder_for(tuple(actual), self.formats, settings.zone, settings.extra_float_digits)
             batches = result.batches
             self._source = aiter(batches) if hasattr(batches, "__aiter__") else _aiter(batches)

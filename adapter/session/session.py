@@ -24,7 +24,6 @@ from adapter.session.portals import Portal
 from adapter.session.replies import error_message, row_description
 from adapter.state.interfaces import Executor, Incoming, Kind, Notice, Outdated, Outgoing, Prepared, Result
 from adapter.state.session_state import SessionState
-from adapter.state.settings import Settings
 from adapter.wire import messages as m
 from adapter.wire.machine import Broken, Event, Input, State
 from journal.errors import InvalidUsage, Rejected, TidemarkError, Unavailable, logged
@@ -249,7 +248,7 @@ class Session:
         prepared = await self._prepare(sql, ())
         if prepared.param_oids:
             raise InvalidUsage("there is no parameter $1", sqlstate="42P02")
-        portal = Portal("", prepared, (), (), self.state.settings)
+        portal = Portal("", prepared, (), (), self.state.settings.zone)
         try:
             tag = await self._start(portal, defer=not alone)
             if portal.prepared.columns is not None:
@@ -312,8 +311,8 @@ class Session:
         return None
 
     def _bound(self, bind: m.Bind, prepared: Prepared) -> Portal:
-        settings = self.state.settings
-        portal = Portal(bind.portal, prepared, _params(bind, prepared, settings), bind.result_formats, settings)
+        zone = self.state.settings.zone
+        portal = Portal(bind.portal, prepared, _params(bind, prepared, zone), bind.result_formats, zone)
         portal.bind = bind
         return portal
 
@@ -398,7 +397,7 @@ class Session:
         """What the portal would run is prepared again, and its parameters read as what they are now."""
         bind = portal.bind
         fresh = await self._prepared_again(None if bind is None else bind.statement, portal.prepared)
-        portal.hold(fresh, () if bind is None else _params(bind, fresh, portal.settings))
+        portal.hold(fresh, () if bind is None else _params(bind, fresh, portal.zone))
 
     async def _execute(self, execute: m.Execute, describe: bool = False) -> None:
         """Run a portal, or go on with it; ``describe``: tell of its columns once it has run.
@@ -454,7 +453,7 @@ class Session:
         control = portal.control
         if control is not None:
             tag = await self._blocks.control(control, self._statements, self._portals)
-            portal.start(Result(tag))
+            portal.start(Result(tag), self.state.settings)
             return tag
         for tries_left in reversed(range(TRIES_MAX)):
             prepared = portal.prepared
@@ -469,7 +468,7 @@ class Session:
                     raise
                 await self._anew(portal)
         try:
-            portal.start(result)
+            portal.start(result, self.state.settings)
         except TidemarkError:
             await portal.close()
             raise
@@ -502,7 +501,7 @@ class Session:
 
     async def _copy(self, portal: Portal, copying: Incoming | Outgoing) -> str:
         if isinstance(copying, Outgoing):
-            return await copied_out(self._out, portal.prepared, copying, portal.settings)
+            return await copied_out(self._out, portal.prepared, copying, self.state.settings)
         return await copied_in(self._connection, self._out, copying, self._fatal)
 
     @staticmethod
@@ -519,5 +518,5 @@ def _plans(prepared: Prepared) -> bool:
     return prepared.kind in PLANNED
 
 
-def _params(bind: m.Bind, prepared: Prepared, settings: Settings) -> tuple[object | None, ...]:
-    return decode_params(prepared.param_oids, bind.param_formats, bind.params, settings.zone)
+def _params(bind: m.Bind, prepared: Prepared, zone: str) -> tuple[object | None, ...]:
+    return decode_params(prepared.param_oids, bind.param_formats, bind.params, zone)

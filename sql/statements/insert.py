@@ -46,7 +46,7 @@ from sql.typing.zones import has_moments
 from trees import types as t
 from trees.budget import bounded
 from trees.errors import mismatch, no_column, unsupported, wrong_kind
-from trees.nodes import cast, declared_type, only, union_all
+from trees.nodes import cast, declared_type, named_type, only, union_all, unnest
 from values.types import SqlType, parse_type
 
 DIGITS_MAX = 30
@@ -173,17 +173,31 @@ def _without_defaults(values: exp.Values, targets: list[int], listed: bool) -> t
 def _selected(values: exp.Values, table: Item, targets: list[int]) -> exp.Expression:
     """The rows of ``values`` as a query, the columns' defaults in the places of DEFAULT."""
     found: list[exp.Query] = []
+    types = column_types(table)
     for row in values.expressions:
         cells = [each.copy() for each in (row.expressions if isinstance(row, exp.Tuple) else [row])]
         for at, (cell, index) in enumerate(zip(cells, targets, strict=False)):
             if isinstance(cell, exp.Var) and cell.name.upper() == "DEFAULT":
                 column = table.columns[index]
-                cells[at] = cast(default_of(table, column) or exp.null(), column_types(table)[column.name])
+                cells[at] = default_of(table, column) or _of_type(exp.null(), types[column.name])
+            elif _is_untyped(cell) and not t.is_text(wanted := types[table.columns[index].name]):
+                cells[at] = _of_type(cell, wanted)  # else it would be what it is in a UNION: text
         found.append(exp.Select(expressions=cells))
     made = union_all(found)
     if values.args.get("with_"):
         made.set("with_", values.args["with_"].copy())
     return made
+
+
+def _of_type(cell: exp.Expression, wanted: SqlType) -> exp.Expression:
+    """``cell`` cast as a statement casts, without a length, which its column sees to."""
+    name = f"_{wanted.element.name}" if wanted.is_array else wanted.name
+    return exp.Cast(this=cell, to=named_type(name))
+
+
+def _is_untyped(cell: exp.Expression) -> bool:
+    inner = unnest(cell)
+    return isinstance(inner, (exp.Null, exp.Parameter)) or isinstance(inner, exp.Literal) and inner.is_string
 
 
 def _insert_values(

@@ -112,10 +112,10 @@ class Shortened:
                     for value, one in zip(part[1], numbers, strict=True):
                         if one is not None:
                             found[number_of_parameter(value)] = one
-            for samples in group.samples.values():
-                for sample in samples:
-                    for value in sample.values:
-                        found.pop(number_of_parameter(value), None)
+            left = [value for place in group.kept if (part := group.parts[place]) is not None for value in part[1]]
+            left += [value for samples in group.samples.values() for sample in samples for value in sample.values]
+            for value in left:
+                found.pop(number_of_parameter(value), None)
         return found
 
 

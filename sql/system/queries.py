@@ -28,7 +28,7 @@ from sql.system.scope import Columns, Named, Scope, columns_of, row_of
 from sql.system.sources import Sources, renamed
 from sql.system.types import PgType
 from trees.errors import mismatch, unsupported
-from trees.nodes import position, unnest
+from trees.nodes import named_type, position, unnest
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Typer(Sources):
             return
         if t.is_textual(wanted) or inner.meta.get(TYPED, t.UNKNOWN) != t.UNKNOWN:
             return
-        made = exp.Cast(this=inner.copy(), to=written(wanted))
+        made = exp.Cast(this=inner.copy(), to=named_type(wanted))
         made.meta[TYPED] = PgType(wanted)
         inner.replace(made)
 
@@ -322,13 +322,6 @@ def _tell_outputs(branch: exp.Expression, found: Columns) -> None:
 
 _AS_WRITTEN = frozenset("unknown any record char numeric anyarray cstring json jsonb".split())
 """What a literal need not be cast to: the engine reads it as it is."""
-
-
-def written(name: str) -> exp.DataType:
-    """A type as a cast names it."""
-    if name.startswith("_"):
-        return exp.DataType(this=exp.DataType.Type.ARRAY, expressions=[written(name[1:])], nested=True)
-    return exp.DataType(this=exp.DataType.Type.USERDEFINED, kind=exp.to_identifier(name))
 
 
 def is_all(limit: exp.Expression) -> bool:

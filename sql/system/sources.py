@@ -110,7 +110,8 @@ class Sources:
             return
         elif isinstance(node, (exp.Subquery, exp.Values)):
             inner = node.this if isinstance(node, exp.Subquery) else node
-            columns = self.query(inner, around if node.args.get("lateral") else scope.above or Scope())
+            alone = Scope(scope.above, scope.queries)  # it sees the queries of WITH, and nothing beside it in FROM
+            columns = self.query(inner, around if node.args.get("lateral") else alone)
             self._named(node, columns, scope)
         elif isinstance(node, exp.Unnest):
             self._unnest(node, node, scope, around)

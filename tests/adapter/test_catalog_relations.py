@@ -417,6 +417,20 @@ def test_arrays_in_binary():
     assert binary(1028)("{}").hex() == "00000000000000000000001a"
 
 
+def test_a_query_in_from_sees_the_queries_of_with(relations, image):
+    """And nothing that stands beside it in FROM."""
+    text = "with x as (select relname from pg_class where relname = 'items') select * from (select * from x) q"
+    assert ask(relations, image, text) == [("items",)]
+    beside = "with x as (select 1 as a) select q.a, relname from (select * from x) q, pg_class where relname = 'items'"
+    assert ask(relations, image, beside) == [(1, "items")]
+    inner = "with x as (select relname as a from pg_class) select * from x"
+    hidden = f"with x as (select 1 as a) select q.a from ({inner}) q"
+    assert len(ask(relations, image, hidden)) > 1
+    with pytest.raises(InvalidUsage) as caught:
+        ask(relations, image, "with x as (select 1 as a) select 1 from pg_class c, (select c.relname from x) q")
+    assert caught.value.sqlstate == "42P01"
+
+
 def test_set_config_says_what_it_assigns(relations, image):
     text = "select current_setting('timezone') cur, set_config('timezone', 'Europe/Berlin', false) as new"
     assert ask(relations, image, text) == [("UTC", "Europe/Berlin")]

@@ -7,12 +7,15 @@ import shutil
 from contextlib import asynccontextmanager
 from datetime import date
 from decimal import Decimal
+from types import SimpleNamespace
 
 import psycopg
 import pytest
 
 from adapter.server.server import Server
 from tests.adapter.world import World
+from tests.adapter_wire import frontend as f
+from tests.adapter_wire.loopback import Raw
 
 needs_psql = pytest.mark.skipif(shutil.which("psql") is None, reason="psql is not installed")
 
@@ -266,3 +269,38 @@ def test_statements_and_cursors_by_name():
             assert [row async for row in cursor] == [(2,), (7,)]
 
     run(story)
+
+
+def test_rows_are_written_by_the_zone_that_is_set_when_they_are_given():
+    """Of a portal that was bound before: its parameters mean what they meant then."""
+
+    def asked(port: int) -> list[bytes]:
+        host = SimpleNamespace(host="127.0.0.1", port=port)
+        with Raw(host) as c:
+            set_zone = (f.parse("set timezone = 'America/New_York'"), f.bind(), f.execute())
+            bound = (f.parse("select $1::timestamptz", "s"), f.bind((b"2020-01-01 00:00:00",), "s", "p"))
+            messages = c.ask(b"".join((*bound, *set_zone, f.execute("p"), f.SYNC)))
+            return [body for kind, body in messages if kind == "D"]
+
+    async def body():
+        async with serving(World()) as port:
+            [row] = await asyncio.to_thread(asked, port)
+            assert row.endswith(b"2019-12-31 19:00:00-05")
+
+    asyncio.run(body())
+
+
+def test_a_long_chain_of_parameters_is_of_the_types_that_are_written():
+    """Longer than what is planned as it is written; the client says no types."""
+
+    async def body():
+        async with serving(World()) as port:
+            async with await psycopg.AsyncConnection.connect(
+                f"host=127.0.0.1 port={port} user=tidemark dbname=tidemark", cursor_factory=psycopg.AsyncRawCursor
+            ) as connection:
+                for kind, sign, wanted in (("int", "+", 300), ("bigint", "*", 1), ("float8", "+", 300)):
+                    chain = f" {sign} ".join(f"${n}::{kind}" for n in range(1, 301))
+                    answer = await connection.execute(f"select {chain} as n", ["1"] * 300)
+                    assert await answer.fetchall() == [(wanted,)], kind
+
+    asyncio.run(body())
