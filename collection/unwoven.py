@@ -101,7 +101,7 @@ def _starts(data: _Bytes, count: int, fields: Sequence[Field]) -> np.ndarray | N
     for field in fields:
         branches = held[behind]
         there = branches == _VALUE
-        good &= there | (branches == _NULL)
+        good &= (there | (branches == _NULL)) & (behind < size)
         behind = np.minimum(behind + 1, size)
         ends = _SIZES[field.avro](data, behind)
         behind = np.where(there, np.minimum(ends, size + 1), behind)

@@ -160,6 +160,14 @@ class SelectPlan:
 
     def query(self, params: Sequence[object | None]) -> Query | None:
         """The same, as a plan."""
+        return self._query(params) if self.params else self._query_alone
+
+    @cached_property
+    def _query_alone(self) -> Query | None:
+        """It where nobody gives any parameters: made once."""
+        return self._query(())
+
+    def _query(self, params: Sequence[object | None]) -> Query | None:
         if self.columns_read is None:
             return None
         try:
@@ -238,8 +246,8 @@ def scalars_of(
 class Returning:
     """What RETURNING gives of each row: of the values of its table's columns, with those that stand beside it behind.
 
-    ``places`` are where its outputs are among those; where some are to be worked out, ``query`` gives all of them for a
-    row, whose values are the columns of its ``reads``.
+    ``places`` are where its outputs are among those; where some are to be worked out, ``query`` gives all of them, and
+    behind them which row each is of, over the rows as a relation (:mod:`sql.statements.returning`).
     """
 
     columns: tuple[OutputType, ...]

@@ -1,8 +1,7 @@
 """RETURNING: what a statement gives of the rows that it wrote.  Pure.
 
-Those rows are in this process, so no engine reads them: outputs that are columns are taken from them, and all others
-are worked out for each row by a query of constants, in which the row's values are parameters behind the statement's
-own.
+Those rows are in this process: outputs that are columns are taken from them, and all others are worked out by a query
+over them, as if they were a relation.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from catalog_log.objects import Item, Table
+from catalog_log.objects import Column, Item, Table
 from journal.errors import InvalidUsage
 from journal.timestamps import CatalogTs
 from sql.binding.bind import Bound, OutputType, bind_query, folded
@@ -26,6 +25,18 @@ from sql.typing.rows_made import check_none
 from trees.errors import grouping, unsupported
 from trees.nodes import position
 from values.types import SqlType
+
+ROWS, AT = "tm_rows", "tm_at"
+"""What the rows are called as a relation, and its last column, which says which row it is."""
+
+
+def row_column(at: int) -> str:
+    """What the relation's column is called that has the row's value at that place."""
+    return f"r{at}"
+
+
+def _quoted(name: str) -> exp.Column:
+    return exp.column(exp.to_identifier(name, quoted=True), table=exp.to_identifier(ROWS, quoted=True))
 
 
 @dataclass
@@ -51,18 +62,22 @@ class Bindings:
         tree = exp.Select(expressions=[each.copy() for each in self.bound.tree.expressions])
         for column in list(tree.find_all(exp.Column)):
             if _key(column) in place:  # and not of a subquery's own
-                column.replace(exp.Parameter(this=exp.Literal.number(number + 1 + place[_key(column)])))
+                column.replace(_quoted(row_column(place[_key(column)])))
+        tree.append("expressions", exp.alias_(_quoted(AT), AT, quoted=True))
+        relation = exp.Table(this=exp.to_identifier(ROWS, quoted=True))
+        relation.set("alias", exp.TableAlias(this=exp.to_identifier(ROWS, quoted=True)))
+        tree.set("from_", exp.From(this=relation))
         read = _ctes_read(self.bound.tree, self.bound.tree.expressions)
         if read:
             queries = [each.copy() for each in self.bound.tree.ctes if any(each is one for one in read)]
             recursive = self.bound.tree.args["with_"].args.get("recursive")
             tree.set("with_", exp.With(expressions=queries, recursive=recursive))
-        row = tuple([OutputType(f"r{at}", kind) for at, kind in enumerate(kinds)])
-        reads = SelectPlan("constant", exp.Select(), row, (), (), {}, catalog_ts)
-        known = {n: params.get(n, SqlType("text")) for n in range(1, number + 1)}
+        number_of_row = OutputType(AT, SqlType("int8"))
+        row = [Column(row_column(at), str(kind)) for at, kind in enumerate(kinds)]
         query = SelectPlan(
-            "constant", tree, self.bound.columns, (), (), known, catalog_ts, volatile=True, reads=reads,
-            columns_read={},
+            "given", tree, (*self.bound.columns, number_of_row), (ROWS,), (),
+            {n: params.get(n, SqlType("text")) for n in range(1, number + 1)}, catalog_ts, volatile=True,
+            columns_read={ROWS: (*row, Column(AT, str(number_of_row.type)))},
         )  # fmt: skip
         return Returning(self.bound.columns, query=query)
 

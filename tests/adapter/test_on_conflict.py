@@ -9,6 +9,8 @@ import pytest
 
 from adapter.state.session_state import SessionState
 from journal.errors import Conflict, TidemarkError
+from lower.duckdb import constants
+from lower.duckdb.constants import text_of
 from tests.adapter.stories import before_commit, refused
 from tests.adapter.test_uniques import Indexed, Newest, between_looks, parts_of, run
 from tests.adapter.world import World
@@ -225,3 +227,31 @@ def test_of_two_who_update_a_row_to_the_same_nobody_hears_of_a_duplicate():
             assert await b.sql("select * from t") == [(1, 2, "new")]
 
     run(story, Newest())
+
+
+def test_long_values_of_rows_are_not_written_out_for_an_engine(monkeypatch):
+    """An array of 20,000 items took gigabytes as text, once for each place that named its column."""
+    lengths: list[int] = []
+
+    def noted(query):
+        text = text_of(query)
+        lengths.append(len(text))
+        return text
+
+    monkeypatch.setattr(constants, "text_of", noted)
+
+    async def story(world):
+        async with world.adapter() as a:
+            await a.sql("create table t (k int primary key, n int[], b text)")
+            await a.sql("insert into t values (1, $1, $2)", list(range(5_000)), "é" * 5_000)
+            inserted = len(lengths)
+            change = "insert into t values (1, '{7}') on conflict (k) do update set n[2] = t.n[4] + 5, b = t.b || t.b"
+            assert await a.sql(f"{change} returning n[2], n[5000], length(b)") == [(8, 4999, 10_000)]
+            assert await a.sql("update t set b = b returning cardinality(n), n[1:3], t.n || 1 = n") == [
+                (5_000, [0, 8, 2], False)
+            ]
+            assert await a.sql("insert into t select 2, n, b from t returning k + 1, cardinality(n)") == [(3, 5_000)]
+        assert all(each < 5_000 for each in lengths[inserted:])
+
+    run(story)
+    assert lengths

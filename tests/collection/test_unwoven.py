@@ -201,6 +201,17 @@ def test_spoilt_bytes_are_taken_for_nothing_else(turn: int) -> None:
             assert repr(found) == repr(answer(columns, bytes(spoilt))), (kinds, how, at)
 
 
+@pytest.mark.parametrize("gone", range(1, 5))
+def test_the_last_row_has_all_its_bytes(gone: int) -> None:
+    """Of rows of NULLs, whose last bytes are as what ends them, and as what is behind them in memory."""
+    columns = columns_of(["bytea", "int8"], ids=True)
+    nothing = pa.nulls(256)
+    given = pa.table([nothing.cast(pa.binary()), nothing.cast(pa.int64())], names=["c_1", "c_2"])
+    [record] = [each.value for each in rows.encode(columns, given, "a")]
+    assert len(answer(columns, record)[0]) == 256
+    assert answer(columns, record[:-gone]) == "undecodable"
+
+
 def test_bytes_of_anything_never_raise() -> None:
     chance = random.Random(seed_of_commit())
     fields = [Field("long", pa.int64()), Field("string", pa.string()), Field("bytes", pa.decimal128(9, 2)),
