@@ -260,8 +260,8 @@ def _woven_part(value: bytes, shape: _Shape, columns: Columns, unshaped: _Shape)
         return None
     asked = {}
     for place, column in enumerate(columns):
-        field = shape.fields.get(place if shape is unshaped else column.id)
-        if field is not None and (shape is unshaped or shape.types[column.id] == column.type):
+        field = _field_of(shape, unshaped, place, column)
+        if field is not None:
             asked[field] = arrow_type(sql_type(column.type))
     fields = [Field(avro, asked.get(name)) for name, avro in shape.avro]
     found = unwoven(memoryview(value)[at : -len(_END)], count, fields)
@@ -276,7 +276,7 @@ def _column(parts: Sequence[_Part | _WovenPart], unshaped: _Shape, place: int, c
     found: list[pa.Array] = []
     for part in parts:
         shape = part.shape
-        field = shape.fields.get(place if shape is unshaped else column.id)
+        field = _field_of(shape, unshaped, place, column)
         if field is None:
             found.append(missing_values(column, part.count))
             continue
@@ -285,6 +285,11 @@ def _column(parts: Sequence[_Part | _WovenPart], unshaped: _Shape, place: int, c
             raise Undecodable("rows have a column of another type", detail=detail)
         found.append(part.column(field, column))
     return _joined(found, arrow_type(sql_type(column.type)))
+
+
+def _field_of(shape: _Shape, unshaped: _Shape, place: int, column: ColumnLike) -> str | None:
+    """Where rows of ``shape`` have ``column``; ``None`` where they have it not."""
+    return shape.fields.get(place if shape is unshaped else column.id)
 
 
 def _joined(arrays: Sequence[pa.Array], arrow: pa.DataType) -> pa.Array:

@@ -199,7 +199,7 @@ def _integers(data: _Bytes, places: np.ndarray, ends: np.ndarray, there: There, 
 
 
 def _array(values: np.ndarray, there: There, arrow: pa.DataType) -> pa.Array:
-    """``values``, of which the bytes are those of ``arrow``."""
+    """``values``, a row for each, of which the bytes are those of ``arrow``."""
     return pa.Array.from_buffers(arrow, len(values), [_valid(there), pa.py_buffer(np.ascontiguousarray(values))])
 
 
@@ -241,7 +241,7 @@ def _texts(data: _Bytes, places: np.ndarray, ends: np.ndarray, there: There, arr
     within = np.arange(int(offsets[-1]))
     held = data.held[np.repeat(begin - offsets[:-1], sizes) + within]
     array = pa.Array.from_buffers(
-        arrow, len(sizes), [_valid(there), pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(held))]
+        arrow, len(sizes), [_valid(there), pa.py_buffer(offsets), pa.py_buffer(held)]
     )
     try:
         array.validate(full=True)
@@ -265,7 +265,7 @@ def _decimals(data: _Bytes, places: np.ndarray, ends: np.ndarray, there: There, 
         values = np.where(n < sizes, (values << 8) | data.held[begin + n], values)
     halves = np.empty((len(values), 2), np.int64)
     halves[:, 0], halves[:, 1] = values, values >> 63
-    return pa.Array.from_buffers(arrow, len(values), [_valid(there), pa.py_buffer(halves)])
+    return _array(halves, there, arrow)
 
 
 _READ: dict[str, Callable[..., pa.Array | None]] = {

@@ -160,7 +160,7 @@ class Plans:
     def kept_constant(self, statement: Statement, session: SessionState) -> Planned | None:
         """:meth:`kept` where it is of constants alone and good for every image."""
         kept = self.kept(statement, session)
-        return kept if kept is not None and kept.of_constants else None
+        return kept if kept is not None and kept.timeless and kept.plan.kind == "constant" else None
 
 
 def param_oids_of(statement: Statement, planned: Planned) -> tuple[int, ...]:

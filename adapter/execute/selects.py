@@ -61,8 +61,8 @@ class Selects:
         if statement.parsed.as_of is not None:
             return await self._as_of(session, prepared, statement, params)
         zone = names_of(session).zone
-        kept = self._plans.kept(statement, session)
-        if kept is not None and kept.of_constants:  # it needs neither barrier nor image
+        kept = self._plans.kept_constant(statement, session)
+        if kept is not None:  # it needs neither barrier nor image
             check_zone(prepared, zone, kept.plan)
             return Result("SELECT", prepared.columns, await self._constant_batches(session, kept, params))
         state, planned = await self._planned(session, prepared, statement)

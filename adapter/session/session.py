@@ -73,7 +73,7 @@ class Session:
         """Serve until the client leaves.  Returns with everything released; raises nothing that a client did."""
         try:
             handled = 0
-            while True:
+            while True:  # mostly the next message is here, and needs no coroutine
                 event = None if self._connection.closed else self._machine.next_event()
                 if event is None:
                     event = await self._next()

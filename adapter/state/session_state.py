@@ -119,13 +119,13 @@ class SessionState:
         client that asks for READ COMMITTED asks for the customary default, not for staleness, and one that sets
         SERIALIZABLE may only be setting again what it was shown.
         """
-        return self.settings.strict if self.transaction.isolation is None else self.isolation != vars_.SERIALIZABLE
+        return self.isolation != vars_.SERIALIZABLE
 
     @property
     def isolation(self) -> str:
         """The level in force, in our words: the standard's, where ``serializable`` says which of the two it is."""
-        level = self.variable("transaction_isolation")
-        return self.variable(vars_.ISOLATION) if level == vars_.SERIALIZABLE else level
+        level = self.transaction.isolation or self.settings.isolation
+        return self.settings.serializable if level == vars_.SERIALIZABLE else level
 
     @property
     def reads_at_one_timestamp(self) -> bool:

@@ -22,15 +22,16 @@ class Settings(NamedTuple):
     idle_in_block_ms: int
     messages_from: str
     """The least severe notices that the client is told."""
-    strict: bool
-    """Whether reads begin with a barrier, where a block says nothing else."""
+    isolation: str
+    """The level in force where a block says nothing else, in the standard's words."""
+    serializable: str
+    """What ``serializable`` means, in ours."""
 
 
 def settings_of(variables: Variables) -> Settings:
     def milliseconds(name: str) -> int:
         return vars_.duration_ms(name, variables.get(name))
 
-    level = variables.get("default_transaction_isolation")
     return Settings(
         variables.version,
         variables.get("timezone"),
@@ -39,5 +40,6 @@ def settings_of(variables: Variables) -> Settings:
         milliseconds("idle_session_timeout"),
         milliseconds("idle_in_transaction_session_timeout"),
         variables.get("client_min_messages"),
-        level != vars_.SERIALIZABLE or variables.get(vars_.ISOLATION) != vars_.SERIALIZABLE,
+        variables.get("default_transaction_isolation"),
+        variables.get(vars_.ISOLATION),
     )

@@ -100,11 +100,6 @@ class Planned(Generic[P]):
         """Whether no catalog change can ever make another plan of it."""
         return not self.answers
 
-    @property
-    def of_constants(self) -> bool:
-        """Whether it is a query's that reads nothing, good for every image."""
-        return not self.answers and self.plan.kind == "constant"
-
 
 @dataclass
 class Statistics:
