@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import Future
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import NamedTuple
 
 from journal.errors import InvalidUsage
@@ -45,6 +45,9 @@ class Won:
     """Files that held nothing any more and are gone, of all collections."""
     waiting: int = 0
     """Files that hold nothing any more and may still be read by somebody who began before."""
+    recent: int = 0
+    """Rows that stay where they were written, since they may still be read as of when they came; perhaps some more,
+    where what lies on a topic does not say."""
     late: bool = False
     """Whether there was no time left for all of it."""
     store: bool = True
@@ -82,11 +85,11 @@ def encode_won(won: Won) -> bytes:
 
 
 def decode_won(body: bytes) -> Won:
-    """Raises ``ValueError`` or ``TypeError`` for what is none."""
+    """Raises ``ValueError`` or ``TypeError`` for what is none; what a newer controller says besides is left out."""
     raw = json.loads(body)
-    if not isinstance(raw, dict):
+    if not isinstance(raw, dict) or not {"sealed", "files", "bytes"} <= raw.keys():
         raise ValueError("no answer of VACUUM")
-    found = Won(**raw)
+    found = Won(**{each.name: raw[each.name] for each in fields(Won) if each.name in raw})
     found.files, found.bytes = (_two(found.files), _two(found.bytes))
     return found
 

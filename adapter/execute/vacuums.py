@@ -25,6 +25,8 @@ VACUUM_S = 600.0
 """How long one is waited for where ``statement_timeout`` is not shorter.  The controller begins nothing more then; what
 it has done stays."""
 
+RECENT = "they are sealed once they are older than the history that is kept: five minutes, or what RETAIN HISTORY says"
+
 AT_ONCE_MAX = 16
 """Threads, each of which waits for the controller: as many as may wait there."""
 
@@ -86,7 +88,9 @@ def told(won: Won, names: dict[str, str]) -> list[Notice]:
     detail = f"{won.sealed:,} rows sealed; files: {files}; bytes: {size}; {won.collected:,} files removed"
     if won.waiting:
         detail += f", {won.waiting:,} to be removed once nobody can be reading them"
-    found = [Notice("vacuumed", detail=detail)]
+    if won.recent:
+        detail += f"; {won.recent:,} rows stay on their topics while they may be read as of when they came"
+    found = [Notice("vacuumed", detail=detail, hint=RECENT if won.recent else None)]
     if won.late:
         found.append(Notice("there was no time left for all of it", "WARNING", "01000",
                             hint="VACUUM again, or with a longer statement_timeout"))  # fmt: skip

@@ -324,6 +324,7 @@ class Sealer:
         won.sealed = sum(written.values())
         won.files, won.bytes = (before[0], after[0]), (before[1], after[1])
         won.collected, won.waiting = self._collected - collected, len(self._segments.state.gone)
+        won.recent = sum(sealing.recent_rows(everything[name].bound, everything[name].since) for name in names)
         won.late = won.late or self._clock() >= until
         return won
 

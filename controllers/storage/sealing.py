@@ -55,6 +55,12 @@ def old(bound: Bound, sealed: Sealed, horizon: int) -> list[BoundRun]:
     return list(unsealed((each for each in (*bound.base, *recent) if not each.value and each.ts <= horizon), sealed))
 
 
+def recent_rows(bound: Bound, horizon: int) -> int:
+    """Rows that were bound behind ``horizon``, or are in no topic yet; at least so many, where a run does not say."""
+    there = (each for each in (*bound.base, *bound.recent) if each.value or each.ts > horizon)
+    return sum(each.run.rows if each.run.rows >= 0 else each.run.upper - each.run.lower for each in there)
+
+
 def rows(run: Run, shape: Shape) -> int:
     """What ``run`` counts for, in rows."""
     records = run.upper - run.lower

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 
 import pytest
@@ -64,8 +65,19 @@ def test_what_the_controller_is_asked(text, names, full) -> None:
             "3 to be removed once nobody can be reading them"
         )
         assert nodes.asked == [Asked(names, full, vacuums.VACUUM_S)]
+        assert found.notices[0].hint is None
+        nodes.says = lambda: Won(recent=10_000_000)
+        [notice] = (await answer(a, text)).notices
+        assert "; 10,000,000 rows stay on their topics" in notice.detail and "RETAIN HISTORY" in notice.hint
 
     run(story)
+
+
+def test_what_a_newer_or_an_older_controller_says_is_understood() -> None:
+    said = json.loads(encode_won(Won(5, recent=7)))
+    assert decode_won(json.dumps(said | {"unheard_of": 1}).encode()) == Won(5, recent=7)
+    del said["recent"]
+    assert decode_won(json.dumps(said).encode()) == Won(5)
 
 
 def test_nobody_is_asked_for_what_is_none_of_ours_or_refused() -> None:

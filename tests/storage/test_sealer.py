@@ -129,7 +129,8 @@ def test_vacuum_leaves_history_that_is_kept(world: World) -> None:
         world.insert("u1", (n, n, 1))
         world.passes(1)
     sealer = world.sealer()
-    assert vacuumed(sealer, "u1", full=True).sealed == 0
+    found = vacuumed(sealer, "u1", full=True)
+    assert (found.sealed, found.recent) == (0, 4), "and says of how much"
     assert world.oracle.state.since_of("u1") < world.model["u1"][1][0]
     world.check("u1")
 
