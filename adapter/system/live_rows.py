@@ -189,19 +189,30 @@ def source_rows(oracle: OracleState, source: Source) -> tuple[int | None, int | 
 
 
 def _storage(told: Told) -> Iterable[Row]:
-    """Of what is written by commits; the outputs of views are of another journal.  Why something stays on its topic the
-    storage controller says."""
-    failing = told.controllers.get(f"{STORAGE}/", {}).get("segments", {}).get("failing", {})
+    """What of each relation is where: bound by commits (the outputs of views are of another journal), and in files, of
+    which the storage controller tells; so why something stays on its topic.  Amplification is of room: what files hold
+    beside what is there of it."""
+    said = told.controllers.get(f"{STORAGE}/", {}).get("segments", {})
+    failing, sums = said.get("failing", {}), said.get("collections")
+    nothing = {} if sums is None else {"files": 0, "bytes": 0, "changes": 0, "rows": 0}
     for item in told.image.objects():
-        if not isinstance(item, (Table, Source, Errors)):
+        if not isinstance(item, (Table, Source, Errors, MaterializedView)):
             continue
-        found = told.oracle.bindings(item.id)
-        carried = sum(1 for _ in bindings.carried(found.bound)) if item.id in told.oracle.held else 0
-        yield {"object_id": item.id, "object_name": item.name, "object_kind": item.kind,
-               "rows": None if found.row_count < 0 else found.row_count,
-               "runs": len(found.bound.base) + len(found.bound.recent), "carried_batches": carried,
-               "carried_bytes": told.oracle.held.get(item.id, 0), "sealing_error": failing.get(item.id),
-               "told_by": ORACLE}  # fmt: skip
+        files = (sums or {}).get(item.id, nothing)
+        changes, rows = files.get("changes"), files.get("rows")
+        bound = {} if isinstance(item, MaterializedView) else _bound(told.oracle, item.id)
+        yield {"object_id": item.id, "object_name": item.name, "object_kind": item.kind, **bound,
+               "files": files.get("files"), "file_bytes": files.get("bytes"), "file_changes": changes,
+               "file_rows": rows, "amplification": changes / rows if rows else None,
+               "sealing_error": failing.get(item.id), "told_by": ORACLE}  # fmt: skip
+
+
+def _bound(oracle: OracleState, name: str) -> Row:
+    found = oracle.bindings(name)
+    carried = sum(1 for _ in bindings.carried(found.bound)) if name in oracle.held else 0
+    return {"rows": None if found.row_count < 0 else found.row_count,
+            "runs": len(found.bound.base) + len(found.bound.recent), "carried_batches": carried,
+            "carried_bytes": oracle.held.get(name, 0)}  # fmt: skip
 
 
 def _segments(told: Told) -> Iterable[Row]:

@@ -211,7 +211,7 @@ hydration: object_id object_name object_kind cluster_id hydrated:bool rows:int8 
 source_status: id name topic status error good_rows:int8 bad_rows:int8 commits:int8 last_ts:int8 positions ends behind:int8 lag_ms:int8 told_by told_at:timestamptz
 sink_status: id name topic status error messages:int8 bytes:int8 transactions:int8 errors:int8 through:int8 complete_through:int8 lag_ms:int8 told_by told_at:timestamptz
 view_status: id name cluster_id status strategy gear gear_reason process_ticks:int8 spark_ticks:int8 state_values:int8 error told_by told_at:timestamptz
-storage: object_id object_name object_kind rows:int8 runs:int8 carried_batches:int8 carried_bytes:int8 sealing_error told_by told_at:timestamptz
+storage: object_id object_name object_kind rows:int8 runs:int8 carried_batches:int8 carried_bytes:int8 files:int8 file_bytes:int8 file_changes:int8 file_rows:int8 amplification:float8 sealing_error told_by told_at:timestamptz
 sessions: adapter session_id:int4 role database_name application_name isolation in_block:bool catalog_ts_seen:int8 told_by told_at:timestamptz
 segments: object_id object_name object_kind path bytes:int8 changes:int8 rows:int8 through:int8 columns:jsonb told_by told_at:timestamptz
 """

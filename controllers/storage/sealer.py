@@ -74,7 +74,7 @@ MOVE_EVERY_S = 30.0
 CATALOG_TIMEOUT_S = 30.0
 
 TOLD_MAX = 10_000
-"""Files that a status names: 2 MB, and it is asked for every few seconds."""
+"""Files that a status names, and collections of which it says what theirs come to: 3 MB, every few seconds at most."""
 
 TOLD_COLUMNS_OF = 1_000
 TOLD_COLUMNS = 8
@@ -246,12 +246,13 @@ class Sealer:
              "through": through, "columns": _told_columns(each) if n < TOLD_COLUMNS_OF else None}
             for n, (name, through, each) in enumerate(files[:TOLD_MAX])
         ]  # fmt: skip
+        sums = {name: _sums(sealed) for name, sealed in islice(state.collections.items(), TOLD_MAX) if sealed.files}
         failing = {name: each.reason for name, each in list(self._failing.items())}
         gone = len(state.gone)
         return {
-            "files": told, "files_in_all": len(files), "gone": gone, "failing": failing, "exchanges": self._exchanges,
+            "files": told, "files_in_all": len(files), "collections": sums, "gone": gone, "failing": failing,
+            "exchanges": self._exchanges, "cuts": self._cuts.count, "collected": self._collected,
             "files_written": self._files.written, "bytes_written": self._files.written_bytes,
-            "cuts": self._cuts.count, "collected": self._collected,
         }  # fmt: skip
 
     def look(self) -> None:
@@ -603,6 +604,12 @@ def checkpointed(oracle: Oracle, catalog: CatalogLog, policy: CheckpointPolicy) 
 
 def _stopping() -> Unavailable:
     return Unavailable("the storage controller is stopping", hint="try again")
+
+
+def _sums(sealed: Sealed) -> dict[str, int]:
+    """What the files of one collection come to."""
+    size = sum(each.size for each in sealed.files)
+    return {"files": len(sealed.files), "bytes": size, "changes": sealed.changes, "rows": sealed.net}
 
 
 @lru_cache(maxsize=2 * TOLD_COLUMNS_OF)

@@ -148,7 +148,9 @@ def test_sessions_are_this_adapters_own_and_no_controller_is_asked_for_them():
 def test_storage_says_what_the_log_carries():
     async def story(world, a, nodes):
         asked = "select object_name, rows, runs, carried_batches, carried_bytes > 0 from tm_internal.storage order by 1"
-        assert await a.sql(asked) == [("s", 0, 0, 0, False), ("s_errors", 0, 0, 0, False), ("t", 1, 1, 1, True)]
+        assert await a.sql(asked) == [
+            ("m", None, None, None, None), ("s", 0, 0, 0, False), ("s_errors", 0, 0, 0, False), ("t", 1, 1, 1, True),
+        ]  # fmt: skip
         rows = ", ".join(f"({n})" for n in range(20_000))
         await a.sql(f"insert into t values {rows}")
         [large] = await a.sql("select rows, runs, carried_batches from tm_internal.storage where object_name = 't'")
@@ -168,6 +170,7 @@ def test_segments_are_as_the_storage_controller_says_also_of_what_was_dropped():
                     {"collection": table, **file, "columns": held},
                     {"collection": "u999", **file, "path": "y/2.parquet"},
                 ],
+                "collections": {table: {"files": 1, "bytes": 10, "changes": 5, "rows": 2}},
                 "failing": {table: "no room"},
             }
         }
@@ -177,13 +180,17 @@ def test_segments_are_as_the_storage_controller_says_also_of_what_was_dropped():
             ("t", "table", "x/1.parquet", 10, 5, 3, 7), (None, None, "y/2.parquet", 10, 5, 3, 7),
         ]  # fmt: skip
         assert await a.sql("select object_name, sealing_error from tm_internal.storage order by 1") == [
-            ("s", None), ("s_errors", None), ("t", "no room"),
+            ("m", None), ("s", None), ("s_errors", None), ("t", "no room"),
         ]  # fmt: skip
+        sums = "files, file_bytes, file_changes, file_rows, amplification"
+        asked = f"select object_name, {sums} from tm_internal.storage where object_name in ('s', 't') order by 1"
+        assert await a.sql(asked) == [("s", 0, 0, 0, 0, None), ("t", 1, 10, 5, 2, 2.5)]
         said = "columns -> 'k' ->> 'max', columns -> 'c99' ->> 'nulls', columns -> 'k' ->> 'min'"
         assert await a.sql(f"select {said} from tm_internal.segments order by path") == [
             ("9", "2", "1"), (None, None, None),
         ]  # fmt: skip
         nodes.said[STORAGE] = {"sources": []}  # one that has no store
         assert await a.sql("select count(*) from tm_internal.segments") == [(0,)]
+        assert await a.sql(asked) == [("s", None, None, None, None, None), ("t", None, None, None, None, None)]
 
     run(story)

@@ -229,9 +229,9 @@ files merge, and all of a relation is written anew once half of it cancels out. 
 rows there are, and remove files and cut topics that nobody can be reading any more; `VACUUM FULL t` writes anew
 whatever anything can be taken away from. Where nothing is named, relations with few rows to be sealed are left as they
 are. It is answered once that is done (or after ten minutes, or `statement_timeout`: what is done stays), with a notice
-of what it won, and of how many rows stay where they were written because they may still be read as of when they came. No
-reader or writer waits for it. `FREEZE`, `VERBOSE`, `ANALYZE` and Postgres's other options are taken
-and say nothing here. In a transaction block it is 25001; where the storage controller is away it is an error.
+of what it won, and of how many rows stay where they were written because they may still be read as of when they came.
+No reader or writer waits for it. `FREEZE`, `VERBOSE`, `ANALYZE` and Postgres's other options are taken and say nothing
+here. In a transaction block it is 25001; where the storage controller is away it is an error.
 
 ### Sequences
 

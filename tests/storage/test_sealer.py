@@ -278,7 +278,9 @@ def test_files_are_sorted_and_the_log_says_what_they_hold(world: World) -> None:
     assert piece.column("k").to_pylist() == [2, 2, 5, 9] and piece.column("v").to_pylist() == [3, 7, 1, -1]
     k, v = {"min": "2", "max": "9", "nulls": 0}, {"min": "-1", "max": "7", "nulls": 0}
     assert dict(shown(file)) == {"c1": k, "c2": v}
-    assert sealer.status()["files"][0]["columns"] == dict(shown(file))
+    told = sealer.status()
+    assert told["files"][0]["columns"] == dict(shown(file))
+    assert sum(each["files"] for each in told["collections"].values()) == told["files_in_all"]
     for change in ((1, 1, 1), (2, 7, -1), (3, 3, 1)):
         world.insert("u1", change)
     [merged] = sealed(world, sealer).files
