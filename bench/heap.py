@@ -17,6 +17,7 @@ from typing import NamedTuple
 from pyspark.sql import SparkSession
 
 from bench.distinct import statement
+from bench.plot import plot, svg
 from controllers.compute.session import MASTER, scratch_directory, start_session, stop_session, warm_up
 
 TABLE = Path(__file__).with_name("heap.csv")
@@ -70,26 +71,11 @@ def tables(spark: SparkSession) -> None:
     spark.range(100).selectExpr("id AS k", "id % 3 AS y", "'bb' AS t").createOrReplaceTempView("b")
 
 
-def plot(points: list[Point]) -> str:
+def drawn(points: list[Point]) -> str:
     """The heap in MiB over statements, as SVG."""
-    width, height, left, top = 760, 240, 60, 20
-    most, last = max(p.heap_mib for p in points) * 1.2, points[-1].statements
-    places = [
-        (left + width * p.statements / last, top + height - height * p.heap_mib / most) for p in points
-    ]  # fmt: skip
-    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-    marks = "".join(
-        f'<text x="{left - 8}" y="{top + height - height * part:.0f}" text-anchor="end">{most * part:.0f}</text>'
-        for part in (0, 0.25, 0.5, 0.75, 1)
-    )
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 20}" height="{top + height + 40}" '
-        'font-family="sans-serif" font-size="12">\n'
-        f'<path d="M{left},{top} V{top + height} H{left + width}" fill="none" stroke="#888"/>{marks}\n'
-        f'<polyline points="{line}" fill="none" stroke="#06c" stroke-width="1.5"/>\n'
-        f'<text x="{left}" y="{top + height + 30}">heap in use after a collection, MiB, over {last:,} statements of '
-        "which none is like another</text>\n</svg>\n"
-    )
+    count = [point.statements for point in points]
+    says = f"heap in use after a collection, MiB, over {count[-1]:,} statements of which none is like another"
+    return svg(plot(says, count, {"heap": [point.heap_mib for point in points]}))
 
 
 def main(argv: list[str]) -> int:
@@ -106,7 +92,7 @@ def main(argv: list[str]) -> int:
             stop_session(spark)
     with TABLE.open("w", newline="") as file:
         csv.writer(file).writerows([Point._fields, *points])
-    PLOT.write_text(plot(points))
+    PLOT.write_text(drawn(points))
     return 0
 
 

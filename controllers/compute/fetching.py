@@ -111,7 +111,7 @@ def told(plain: tuple) -> Fetch:
     return fetch._replace(columns=tuple(SentColumn(*column) for column in fetch.columns))
 
 
-def answer(plain: tuple, runs: bytes, task: int) -> bytes:
+def answer(plain: tuple, runs: bytes, task: str) -> bytes:
     """:func:`fetched`, of what travels and as it travels.  What fails for good is said and not raised: Spark would try
     it three times more."""
     try:
@@ -126,8 +126,8 @@ def packed(bound: Sequence[BoundRun]) -> bytes:
     return pickle.dumps([(each.ts, tuple(each.run)) for each in bound])
 
 
-def fetched(fetch: Fetch, bound: Sequence[BoundRun], task: int) -> Fetched:
-    """Read ``bound`` and write files, as the task called ``task``, a number that no other has."""
+def fetched(fetch: Fetch, bound: Sequence[BoundRun], task: str) -> Fetched:
+    """Read ``bound`` and write files, whose names have ``task`` in them, which nobody else is called."""
     types = [carried(sql_type(column.type)) for column in fetch.columns]
     files: list[FetchedFile] = []
     pieces: list[pa.Table] = []
@@ -143,7 +143,7 @@ def fetched(fetch: Fetch, bound: Sequence[BoundRun], task: int) -> Fetched:
     return Fetched(tuple(files))
 
 
-def _file(fetch: Fetch, task: int, number: int, pieces: Sequence[pa.Table]) -> list[FetchedFile]:
+def _file(fetch: Fetch, task: str, number: int, pieces: Sequence[pa.Table]) -> list[FetchedFile]:
     if not pieces:
         return []
     table = pa.concat_tables(pieces)

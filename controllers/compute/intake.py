@@ -5,7 +5,7 @@ Promises: :meth:`Intake.fetch` gives files with exactly the rows of what is boun
 it, and what another wrote that was tried again, or was done twice, goes.  Raises what tasks raised.  What passes
 through this process are the ranges, and some hundred bytes a file.
 
-One task for each range of one partition, as a data source would have it; it is none of Spark's own, since planning one
+A range is of one partition of a topic, as a data source would have it; it is none of Spark's own, since planning one
 that is written in Python starts a process of its own first (a second), for a plan that is known.
 """
 
@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from collection.binding import BoundRun
 from collection.columns import Columns
@@ -28,7 +29,9 @@ from controllers.compute.chunks import Adopted
 from controllers.compute.fetching import Fetch, packed, ranges, rows_of
 from controllers.compute.handing import Handing
 from controllers.compute.outlet import LACKING, lacks
+from controllers.compute.running import cores
 from controllers.compute.sending import sent_columns
+from controllers.spark_masters import in_this_process
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +67,8 @@ class Intake:
         the executors lack what it takes."""
         pieces = [packed(each) for each in ranges(bound, self._range_rows)]
         fetch = Fetch(self._bootstrap, sent_columns(columns), format_, handing.place(prefix))
-        frame = handing.spark.range(0, len(pieces), 1, len(pieces)).mapInArrow(_by(fetch, pieces), "said binary")
+        tasks = _tasks(handing.spark, len(pieces))
+        frame = handing.spark.range(0, len(pieces), 1, tasks).mapInArrow(_by(fetch, pieces), "said binary")
         kept: set[str] = set()
         try:
             said = [pickle.loads(each) for each in frame.toArrow().column(0).to_pylist()]  # noqa: S301 - our own tasks'
@@ -92,6 +96,12 @@ class Intake:
         return found
 
 
+def _tasks(spark: SparkSession, pieces: int) -> int:
+    """Where executors are in this process, as many as there are cores, one piece after another: each task has a Python
+    of its own, which takes as long to begin as a piece takes, and sixteen at once took two cores from every tick."""
+    return min(pieces, cores(spark)) if in_this_process(spark.sparkContext.master) else pieces
+
+
 def _by(fetch: Fetch, pieces: list[bytes]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """For executors: nothing of ours in it, since theirs is what is missing where their Python lacks a package."""
     module, words = TASK_MODULE, LACKING
@@ -106,7 +116,7 @@ def _by(fetch: Fetch, pieces: list[bytes]) -> Callable[[Iterator[pa.RecordBatch]
         assert context is not None, "it is no task"
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                said = fetching.answer(plain, pieces[number], context.taskAttemptId())
+                said = fetching.answer(plain, pieces[number], f"{context.taskAttemptId()}_{number}")
                 yield pa.RecordBatch.from_arrays([pa.array([said], pa.binary())], names=["said"])
 
     return handle

@@ -6,7 +6,8 @@ import os
 import signal
 import tempfile
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -22,7 +23,10 @@ MINUTE_S = 60.0
 """The transfers are sent evenly over a minute, or as fast as it goes, as the public exam has them."""
 
 KILL_EVERY_S = 8.0
-"""Between two kills: each process is back within some seconds, and the next then dies while that one catches up."""
+"""Between two kills: each process is back within some seconds, and the next then dies while that one catches up.  Of
+a million transfers a cluster needs longer than that, so the next one also waits until something was seen again."""
+
+LOOK_S = 0.5
 
 
 def run(count: int, seed: int, kills: bool, out: Console) -> dict[str, object]:
@@ -35,7 +39,7 @@ def run(count: int, seed: int, kills: bool, out: Console) -> dict[str, object]:
             exam.prepare()
             out.print(f"{count:,} transfers, seed {seed}")
             killed: list[str] = []
-            with killing(stack, killed) if kills else _nobody():
+            with killing(stack, killed, seen=lambda: exam.looks, stall_s=exam.stall_s) if kills else _nobody():
                 outcome = exam.sit(count / MINUTE_S, lambda seen: out.print(f"  {seen:,} seen"))
             told = _told(outcome, seed, killed, out)
             told["flink"] = _beside(stack.kafka, exam.topic, count, out)
@@ -54,9 +58,24 @@ def _beside(kafka: str, topic: str, count: int, out: Console) -> dict[str, int] 
 
 
 @contextmanager
-def killing(stack: Stack, killed: list[str], every_s: float = KILL_EVERY_S) -> Iterator[None]:
-    """Within it the stack's processes are killed -9 one after the other, again and again; ``killed`` says which."""
+def killing(
+    stack: Stack, killed: list[str], every_s: float = KILL_EVERY_S, *, seen: Callable[[], int | None],
+    stall_s: float,
+) -> Iterator[None]:  # fmt: skip
+    """Within it the stack's processes are killed -9 one after the other, again and again; ``killed`` says which.
+
+    Behind each kill it waits until ``seen()`` is more than before, ``stall_s`` at most, or ``None``: whoever is killed
+    more often than it can catch up shows nothing that could be wrong.
+    """
     over = threading.Event()
+
+    def moves(before: int | None) -> bool:
+        """Whether to go on."""
+        until = time.monotonic() + stall_s
+        while before is not None and seen() == before and time.monotonic() < until:
+            if over.wait(LOOK_S):
+                return False
+        return not over.is_set()
 
     def kill() -> None:
         while True:
@@ -66,6 +85,8 @@ def killing(stack: Stack, killed: list[str], every_s: float = KILL_EVERY_S) -> I
                 with suppress(ProcessLookupError, KeyError):  # it is not back yet
                     os.kill(stack.supervisor.pids()[name], signal.SIGKILL)
                     killed.append(name)
+                    if not moves(seen()):
+                        return
 
     thread = threading.Thread(target=kill, name="exam-kills")
     thread.start()

@@ -77,7 +77,7 @@ def test_what_a_task_says_is_what_is_in_its_files(tmp_path: Path, monkeypatch: p
         BoundRun(5, Run("t", 0, 0, 1, "gives", 12)), BoundRun(6, Run("t", 0, 1, 2, "gives", 9)),
         BoundRun(6, Run("t", 0, 2, 3, "takes", 9)), BoundRun(9, Run("t", 0, 3, 4, "takes", 3)),
     ]  # fmt: skip
-    files = fetched(fetch, bound, 7).files
+    files = fetched(fetch, bound, "7").files
     assert {f"f{each.name}" for each in files} == {path.name for path in tmp_path.iterdir()}
     assert [each.plain for each in files] == [True, False], "what cancels out at one timestamp is in no file"
     for each in files:
@@ -91,7 +91,7 @@ def test_what_a_task_says_is_what_is_in_its_files(tmp_path: Path, monkeypatch: p
 def test_what_a_task_cannot_read_is_the_same_error_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetching, "RunReader", Reader)
     plain = ("", tuple(map(tuple, sent_columns(KV))), ROWS, f"{tmp_path}/f")
-    said = pickle.loads(answer(plain, packed([BoundRun(1, Run("gone", 0, 0, 1))]), 1))
+    said = pickle.loads(answer(plain, packed([BoundRun(1, Run("gone", 0, 0, 1))]), "1"))
     with pytest.raises(Unavailable, match="rows of topic gone") as found:
         said.check()
     assert found.value.sqlstate == "58P01"

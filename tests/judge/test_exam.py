@@ -5,13 +5,17 @@ from __future__ import annotations
 import heapq
 import json
 import random
+import signal
+import subprocess
 from collections import Counter
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 from confluent_kafka import Producer
 
 from cli.__main__ import main
+from judge.exam.command import LOOK_S, killing
 from judge.exam.exam import produced
 from judge.exam.transfers import LATE_MS, MINUTE_MS, Transfers, transfers
 from judge.exam.versions import (
@@ -178,3 +182,21 @@ def test_a_producer_that_is_full_is_waited_for_and_nothing_is_left_untold() -> N
         produced(producer, "away", b"%d" % n, lambda error, _message: told.append(error))
     assert producer.flush(5) == 0
     assert len(told) == 9 and all(told)
+
+
+def test_who_was_killed_catches_up_before_the_next_one_is() -> None:
+    """Of a million transfers a cluster was killed every 48 s and needed longer: nothing was seen any more."""
+    with subprocess.Popen(["sleep", "60"]) as first, subprocess.Popen(["sleep", "60"]) as second:
+        stack = SimpleNamespace(supervisor=SimpleNamespace(pids=lambda: {"a": first.pid, "b": second.pid}))
+        looks, killed = [0], []
+        try:
+            with killing(stack, killed, 0.0, seen=lambda: looks[0], stall_s=60.0):
+                assert first.wait(30) == -signal.SIGKILL
+                with pytest.raises(subprocess.TimeoutExpired):
+                    second.wait(2 * LOOK_S)
+                looks[0] += 1
+                assert second.wait(30) == -signal.SIGKILL
+            assert killed[:2] == ["a", "b"]
+        finally:
+            first.kill()
+            second.kill()
