@@ -180,6 +180,14 @@ def carried(sql_type: SqlType) -> SqlType:
     return SqlType(found) if found else sql_type.plain
 
 
+UNLIMITED = frozenset(("bool", "int2", "int4", "int8", "float4", "float8", "text"))
+
+
+def takes_all(sql_type: SqlType) -> bool:
+    """Whether a column of it takes every value that is one of it: there are no digits, lengths or years to look at."""
+    return sql_type.name in UNLIMITED
+
+
 def arrow_type(sql_type: SqlType) -> pa.DataType:
     """The Arrow type that carries values of ``sql_type``."""
     if sql_type.is_array:

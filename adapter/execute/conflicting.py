@@ -38,6 +38,10 @@ class Resolved:
     rows: pa.Table
     as_of: DataTs
 
+    @property
+    def count(self) -> int:
+        return self.rows.num_rows
+
 
 @dataclass
 class _There:

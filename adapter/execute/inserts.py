@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from adapter.execute.beside import on_thread_if
 from adapter.execute.commits import Commits
-from adapter.execute.conflicting import Conflicting
+from adapter.execute.conflicting import Conflicting, Resolved
 from adapter.execute.constants import Constants
 from adapter.execute.draws import Draws
 from adapter.execute.images import Images
@@ -24,7 +24,7 @@ from adapter.execute.plans import Plans
 from adapter.execute.reads import Reads
 from adapter.execute.results import as_promised, check_result, check_zone, collect
 from adapter.execute.returned import returned, rows_returned
-from adapter.execute.rows import Rows, asks_engine, check_buffer, rows_of_query, rows_of_values
+from adapter.execute.rows import Rows, asks_engine, check_buffer, few_values, rows_of_query, rows_of_values
 from adapter.execute.seen import seen_by
 from adapter.execute.sequences import Sequences
 from adapter.execute.session_names import names_of
@@ -89,7 +89,7 @@ class Inserts:
                 entry, planned = await self._rows(session, prepared, statement, params, draws)
                 if planned.plan.conflict is not None:
                     return await self._without_conflicts(session, prepared, planned, entry, params, draws)
-                result = await self._result(entry.rows, planned.plan.returning, prepared, params)
+                result = await self._result(entry, planned.plan.returning, prepared, params)
                 await self._write(session, [entry])
                 return result
             except (Conflict, SnapshotTooOld) as error:
@@ -133,7 +133,7 @@ class Inserts:
                 except InvalidUsage as error:
                     await self._still_so(session, planned, error)
                     raise
-                result = await self._result(found.rows, plan.returning, prepared, params)
+                result = await self._result(found, plan.returning, prepared, params)
                 if session.transaction.in_block and any(each.removed is not None for each in found.entries):
                     session.transaction.changed, session.transaction.read_ts = True, found.as_of
                 try:
@@ -147,13 +147,13 @@ class Inserts:
         raise AssertionError("unreachable: the last try raises or returns")
 
     async def _result(
-        self, rows: pa.Table, returning: Returning | None, prepared: Prepared, params: Sequence[object | None]
+        self, made: Rows | Resolved, returning: Returning | None, prepared: Prepared, params: Sequence[object | None]
     ) -> Result:
         """What the statement answers once its rows are written: those of RETURNING in the order of the rows."""
-        tag = f"INSERT 0 {rows.num_rows}"
+        tag = f"INSERT 0 {made.count}"
         if returning is None:
             return Result(tag)
-        batches = await rows_returned(self._constants, returning, params, rows.columns)
+        batches = await rows_returned(self._constants, returning, params, made.rows.columns)
         return Result(tag, prepared.columns, batches)
 
     async def _rows(
@@ -226,8 +226,10 @@ class Inserts:
         draws: Draws,
     ) -> Rows:
         plan, large, chars = planned.plan, planned.large, len(statement.text)
-        evaluate = self._constants.working(names_of(session).zone)
         try:
+            if not large and (few := few_values(plan, params)) is not None:
+                return Rows(plan.table, few, plan.catalog_ts + 1, (planned.answers,))
+            evaluate = self._constants.working(names_of(session).zone)
             plan = await self._plans.of_size(large and bool(plan.to_plan), chars, plan.given, params)
             plan = await draws.rows(plan)
             if asks_engine(plan.table) and not large:  # which others need not wait for

@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from types import MappingProxyType
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,18 +30,43 @@ from values.keeping import kept
 from values.time.years import check_years
 from values.types import SqlType, arrow_type
 
+VALUE_BYTES = 8
+"""Of a value that is no text, and beside one."""
+
 BUFFER_BYTES_MAX = 64 << 20
 """Rows that one transaction may hold back until COMMIT; what does not fit is refused with 54000."""
+
+FEW_ROWS = 16
+"""Of one statement that are kept as Python's values until they are written, with those of others: a table of Arrow's
+takes as long for one row as for a hundred."""
 
 ON_LOOP_BYTES_MAX = 64 << 10
 ON_LOOP_ROWS_MAX = 2_000
 """Rows above this are encoded on a thread: these take some 5 ms, and the event loop serves everybody."""
 
 
+class Given(NamedTuple):
+    """Rows as Python's values, column by column: what a column of its type takes, whatever it is."""
+
+    types: tuple[SqlType, ...]
+    columns: tuple[list[object], ...]
+
+    @property
+    def count(self) -> int:
+        return len(self.columns[0]) if self.columns else 0
+
+    @property
+    def size(self) -> int:
+        """About the bytes that they take as Arrow's."""
+        texts = (len(each) for column in self.columns for each in column if type(each) is str)
+        return VALUE_BYTES * len(self.columns) * self.count + sum(texts)
+
+
 @dataclass(frozen=True)
 class Rows:
     """Rows for one table, planned on a catalog upper.  ``read_ts`` and ``reads`` are of the query they came from.
 
+    ``held`` are the rows, which whoever needs them as a table has in :attr:`rows`.
     ``planned_on`` is what the catalog said while they were planned, of each statement that they are of.  ``removed``
     are the columns of rows that go, which are all that the table ever had; of rows that come it is ``None``.
     ``ranges`` are of tables that are not in ``reads``, of which rows were read by some of their keys alone.
@@ -48,7 +74,7 @@ class Rows:
     """
 
     table: Item
-    rows: pa.Table
+    held: pa.Table | Given
     catalog_upper: int
     planned_on: tuple[Answers, ...] = ()
     read_ts: DataTs | None = None
@@ -61,6 +87,19 @@ class Rows:
     """Where more of them are, which were written before."""
     more_keys: frozenset[bytes] = frozenset()
     """The keys of all of them, where there are ``runs``."""
+
+    @cached_property
+    def rows(self) -> pa.Table:
+        held = self.held
+        if isinstance(held, pa.Table):
+            return held
+        arrays = [pa.array(values, arrow_type(kind)) for values, kind in zip(held.columns, held.types, strict=True)]
+        return pa.table(arrays, names=[column.name for column in self.table.columns])
+
+    @property
+    def count(self) -> int:
+        """How many they are."""
+        return self.held.count if isinstance(self.held, Given) else self.held.num_rows
 
     @cached_property
     def keys(self) -> list[tuple[Unique, list[bytes | None]]]:
@@ -89,12 +128,12 @@ class Rows:
     @cached_property
     def size(self) -> int:
         """Bytes, asked for at every bound that the rows pass: Arrow counts them anew each time."""
-        return self.rows.nbytes
+        return self.held.size if isinstance(self.held, Given) else self.held.nbytes
 
     @property
     def heavy(self) -> bool:
         """Whether it is to be encoded on a thread."""
-        return self.size > ON_LOOP_BYTES_MAX or self.rows.num_rows > ON_LOOP_ROWS_MAX
+        return self.size > ON_LOOP_BYTES_MAX or self.count > ON_LOOP_ROWS_MAX
 
 
 class Evaluate(Protocol):
@@ -110,6 +149,18 @@ class Evaluate(Protocol):
         """A row as the details of errors show it."""
 
 
+def few_values(plan: InsertPlan, params: Sequence[object | None]) -> Given | None:
+    """The rows of INSERT … VALUES where they are few, nothing has to be worked out for them, and their table takes them
+    as they are; else ``None``, and :func:`rows_of_values` makes them or says what is wrong.  Raises 22003."""
+    if not plan.plain or len(plan.rows) > FEW_ROWS or asks_engine(plan.table):
+        return None
+    columns = _columns(plan, params, {})
+    for column, values in zip(plan.table.columns, columns, strict=True):
+        if None in values and not plan.table.takes_null(column):
+            return None
+    return Given(plan.types, tuple(columns))
+
+
 def rows_of_values(plan: InsertPlan, params: Sequence[object | None], evaluate: Evaluate) -> pa.Table:
     """The rows of INSERT … VALUES, whose expressions are planned.  ``evaluate`` computes what is neither a literal nor
     a parameter.
@@ -118,6 +169,17 @@ def rows_of_values(plan: InsertPlan, params: Sequence[object | None], evaluate: 
     """
     scalars = {id(slot): slot.scalar for row in plan.rows for slot in row if slot.scalar is not None}
     computed = dict(zip(scalars, evaluate(list(scalars.values())), strict=True)) if scalars else {}
+    arrays = [
+        pa.array(values, arrow_type(kind))
+        for values, kind in zip(_columns(plan, params, computed), plan.types, strict=True)
+    ]
+    return checked(plan.table, arrays, evaluate)
+
+
+def _columns(
+    plan: InsertPlan, params: Sequence[object | None], computed: Mapping[int, object]
+) -> list[list[object | None]]:
+    """The values of VALUES; ``computed`` are those of scalars by the ids of their slots."""
     columns = []
     for index, kind in enumerate(plan.types):
         column: list[object] = []
@@ -132,8 +194,8 @@ def rows_of_values(plan: InsertPlan, params: Sequence[object | None], evaluate: 
             else:
                 assert slot.tree is None, "what is not planned is no NULL"
             column.append(value)
-        columns.append(pa.array(column, arrow_type(kind)))
-    return checked(plan.table, columns, evaluate)
+        columns.append(column)
+    return columns
 
 
 def rows_of_query(
@@ -241,15 +303,10 @@ def merged(entries: Sequence[Rows]) -> Rows:
     first = entries[0]
     if len(entries) == 1:
         return first
-    schema = first.rows.schema
-    rows = [
-        each.rows if each.rows.schema.equals(schema) else each.rows.rename_columns(schema.names).cast(schema)
-        for each in entries
-    ]
     read_at = [each.read_ts for each in entries if each.read_ts is not None]
     return replace(
         first,
-        rows=pa.concat_tables(rows).combine_chunks(),
+        held=_held_together(entries),
         catalog_upper=min(each.catalog_upper for each in entries),
         planned_on=tuple({id(answers): answers for each in entries for answers in each.planned_on}.values()),
         read_ts=min(read_at, default=None),
@@ -257,6 +314,21 @@ def merged(entries: Sequence[Rows]) -> Rows:
         ranges=tuple(dict.fromkeys(each for entry in entries for each in entry.ranges)),
         points=frozenset().union(*(each.points for each in entries)),
     )
+
+
+def _held_together(entries: Sequence[Rows]) -> pa.Table | Given:
+    """The rows of all, one after the other."""
+    given = [each.held for each in entries if isinstance(each.held, Given)]
+    types = given[0].types if given else ()
+    if len(given) == len(entries) and all(each.types == types for each in given):
+        by_column = zip(*(each.columns for each in given), strict=True)
+        return Given(types, tuple([list(chain.from_iterable(of)) for of in by_column]))
+    schema = entries[0].rows.schema
+    rows = [
+        each.rows if each.rows.schema.equals(schema) else each.rows.rename_columns(schema.names).cast(schema)
+        for each in entries
+    ]
+    return pa.concat_tables(rows).combine_chunks()
 
 
 def gathered(entries: Sequence[Rows]) -> list[Rows]:

@@ -64,10 +64,10 @@ class WriteGroups(Generic[E, R]):
         """Whether ``entry`` is small enough."""
         return entry.size <= ENTRY_BYTES_MAX
 
-    async def commit(self, entry: E) -> DataTs | None:
-        """When ``entry`` became visible.  Raises what ``write`` or ``commit`` raised for its group.
+    def commit(self, entry: E) -> asyncio.Future[DataTs | None]:
+        """When ``entry`` became visible, or what ``write`` or ``commit`` raised for its group.
 
-        Cancelling this leaves the group alone: it will happen, or not, as if somebody still listened.
+        Nobody cancels it: the group happens, or not, as if somebody still listened.
         """
         loop = asyncio.get_running_loop()
         mine = _Waiting(entry, loop.create_future())
@@ -79,7 +79,7 @@ class WriteGroups(Generic[E, R]):
             loop.call_soon(self._begin, key)
         else:
             waiting.append(mine)
-        return await mine.done
+        return mine.done
 
     def _begin(self, key: int) -> None:
         """Send the next group of a table; none is being written now."""

@@ -28,7 +28,7 @@ from sql.statements.keys_seen import Seen
 from sql.system.queries import SystemQuery
 from trees.budget import bounded
 from trees.errors import untold
-from values.types import SqlType
+from values.types import SqlType, takes_all
 
 log = logging.getLogger(__name__)
 
@@ -284,6 +284,12 @@ class InsertPlan:
     def to_plan(self) -> list[Slot]:
         """What of ``rows`` is not planned yet: each slot once, whatever rows it is in."""
         return list({id(slot): slot for row in self.rows for slot in row if slot.tree is not None}.values())
+
+    @cached_property
+    def plain(self) -> bool:
+        """Whether its rows are values and nothing else, of types that take each value that there is of them."""
+        values = all(slot.tree is None and slot.scalar is None for row in self.rows for slot in row)
+        return bool(self.rows) and values and all(map(takes_all, self.types))
 
     def given(self, params: Sequence[object | None]) -> InsertPlan:
         """The same with these values of its parameters, where expressions have some: all of them are planned."""

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import random
+from collections import Counter
 from decimal import Decimal
 
 import pytest
 
+from adapter.execute import inserts
+from adapter.execute.rows import Given, Rows, few_values, merged, rows_of_values
 from adapter.state.interfaces import Outdated
 from adapter.state.session_state import SessionState
 from journal.errors import TidemarkError
@@ -29,6 +33,82 @@ def test_rows_inserted_are_read_back_with_types_and_defaults():
             assert await a.sql("select count(*), sum(b) from t where a > $1", 1) == [(2, Decimal("3.00"))]
 
     run(story)
+
+
+ANY = {
+    "int2": (0, -(2**15), 2**15 - 1), "int4": (7, -(2**31), 2**31 - 1), "int8": (1, -(2**63), 2**63 - 1),
+    "bool": (True, False), "float4": (1.5, -0.0, float("inf")), "float8": (0.1, 1e300, float("-inf")),
+    "text": ("", "é'`\\ \t\n", "x" * 2000),
+}  # fmt: skip
+
+
+def test_few_values_are_the_rows_that_a_table_of_them_has(monkeypatch):
+    """Whichever way they go, and however many are written together."""
+    rng, seen = random.Random(11), []
+
+    def both(plan, params):
+        found = few_values(plan, params)
+        held = Rows(plan.table, found, 1)
+        made = rows_of_values(plan, params, None)
+        assert held.rows.equals(made) and held.count == made.num_rows
+        assert abs(held.size - made.nbytes) <= 16 * made.num_rows * made.num_columns
+        seen.append((held, Rows(plan.table, made, 1)))
+        return found
+
+    async def story(world):
+        columns = ", ".join(f"c{n} {kind} default null" for n, kind in enumerate(ANY))
+        async with world.adapter() as a:
+            await a.sql(f"create table t ({columns})")
+            given = [[rng.choice((*of, None)) for of in ANY.values()] for _ in range(40)]
+            for n in range(0, 40, 2):
+                places = ["(" + ", ".join(f"${k + 1 + 7 * row}" for k in range(7)) + ")" for row in (0, 1)]
+                await a.sql(f"insert into t values {', '.join(places)}", *given[n], *given[n + 1])
+            assert Counter(map(repr, await a.sql("select * from t"))) == Counter(repr(tuple(each)) for each in given)
+            await a.sql("insert into t (c0) values (default), (5)")
+        few, made = zip(*seen, strict=True)
+        together = merged(made).rows
+        assert merged(few).rows.equals(together) and isinstance(merged(few).held, Given)
+        mixed = [rng.choice(pair) for pair in seen]
+        assert merged(mixed).rows.equals(together)
+        seen.clear()
+
+    monkeypatch.setattr(inserts, "few_values", both)
+    run(story)
+
+
+def test_values_that_are_more_than_values_are_worked_out_as_before(monkeypatch):
+    """Expressions, limits, checks, many rows, and NULL where it may not be: each is no case for the short way."""
+    taken = []
+
+    def looked(plan, params):
+        taken.append(few_values(plan, params) is not None)
+        return few_values(plan, params)
+
+    async def story(world):
+        async with world.adapter() as a:
+            await a.sql("create table t (a int not null, b text default 'd')")
+            await a.sql("create table limited (a numeric(6,2), b varchar(2), c date)")
+            await a.sql("create table checked (a int check (a > 0))")
+            taken.clear()
+            for text, short in (
+                ("insert into t values (1, 'x')", True), ("insert into t (a) values (2)", True),
+                ("insert into t values (1 + length('ab'), 'x')", False),
+                ("insert into limited values (1.005, 'x', '2024-01-01')", False),
+                ("insert into checked values (1)", False),
+                ("insert into t values " + ", ".join(f"({n}, 'x')" for n in range(17)), False),
+            ):  # fmt: skip
+                await a.sql(text)
+                assert taken.pop() is short and not taken, text
+            for text, state in (
+                ("insert into t values (null, 'x')", "23502"), ("insert into t values (3000000000, 'x')", "22003"),
+                ("insert into checked values (-1)", "23514"), ("insert into limited (b) values ('abc')", "22001"),
+            ):  # fmt: skip
+                assert (await refused(a.sql(text))).sqlstate == state, text
+            assert (await refused(a.sql("insert into t values ($1, $2)", None, "x"))).sqlstate == "23502"
+            assert await a.sql("select count(*) from t where b = 'd'") == [(1,)]
+
+    monkeypatch.setattr(inserts, "few_values", looked)
+    asyncio.run(asyncio.wait_for(story(World()), 60))
 
 
 def test_what_is_returned_is_what_is_kept_in_the_order_of_the_rows():
