@@ -68,6 +68,7 @@ from journal.errors import Indeterminate, TidemarkError, Unavailable
 from journal.names import TopicNames
 from journal.process import close_all
 from journal.reading import READ_TIMEOUT_S
+from journal.timestamps import DataTs
 from oracle.client import Oracle, wall_clock_ms
 from oracle.errors import StaleEpoch
 from oracle.views_log import ViewsLog
@@ -336,6 +337,7 @@ class ComputeController:
 
     def _maintain(self) -> None:
         while not self._stop.wait(LOOK_S):
+            self._inventory.forget_history(self._cluster, DataTs(self._oracle.state.last_ts - WINDOW_MS))
             for relation in self._inventory.relations():
                 try:
                     relation.maintain()

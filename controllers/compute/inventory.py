@@ -63,6 +63,8 @@ class Inventory:
         self._catalog = ControllerState()
         self._views_by: dict[str, Map] = {}
         self._indexes_by: dict[str, Map] = {}
+        self._kept_by_ticks: tuple[Map, frozenset[str]] = _NONE, frozenset()
+        """Views of the cluster that was asked of last, and what they are and read."""
         self._gone: deque[Item] = deque()
         self._outgrown: deque[Relation] = deque()
 
@@ -215,6 +217,17 @@ class Inventory:
     def relations(self) -> list[Relation]:
         with self._lock:
             return list(self._relations.values())
+
+    def forget_history(self, cluster: str, horizon: DataTs) -> None:
+        """Let relations tell apart nothing below ``horizon`` any more, but for what views of ``cluster`` are and read:
+        those go by what the views were brought to.  One thread."""
+        views, kept = self._views_by.get(cluster, _NONE), self._kept_by_ticks
+        if kept[0] is not views:
+            names = frozenset(i for view_id, item in views.items() for i in (view_id, *item.inputs))
+            kept = self._kept_by_ticks = views, names
+        for relation in self.relations():
+            if relation.id not in kept[1]:
+                relation.allow_compaction(horizon)
 
     def views_of(self, cluster: str) -> Map:
         """The materialized views that ``cluster`` maintains, ``Map[str, Item]``: the same object while they are."""

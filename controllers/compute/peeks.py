@@ -353,7 +353,7 @@ class PeekDesk:
                     if not self._inventory.relation_through(i, as_of).tells_apart(as_of) and self._inventory.many(i):
                         return None
                     relations[i] = self._inventory.relation_at(i, as_of, reads)
-                if any(relation.rows > RESIDENT_ROWS_MAX for relation in relations.values()):
+                if not all(relation.resides for relation in relations.values()):
                     return None
                 tables = {
                     i: sources.present(relations[i], as_of) if own is None else relations[i].present(as_of, own)

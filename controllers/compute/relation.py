@@ -74,6 +74,11 @@ MERGE_ROWS_MAX = 4_000_000
 """Rows of two chunks of which none takes anything away, or of files of the store with those of a chunk, that are merged
 in memory: some 500 MB while it lasts.  Of as many rows as a relation may have that leaves 50 chunks."""
 
+HISTORY_ROWS_MAX = 400_000
+"""Changes of a relation of few rows, up to which it is held in memory as a whole all the same: what is there of as many
+is found in a quarter of a second, once, and from then on by what changed.  Rows of which 500 a second are changed have
+as many in five minutes."""
+
 PIECES_MAX = 64
 """Pieces of what is held in memory as a whole: each costs a reader some 20 µs, putting 100,000 rows together 1 ms."""
 
@@ -234,6 +239,13 @@ class Relation:
     def count(self) -> int:
         """Rows there are at the newest timestamp."""
         return self._net
+
+    @property
+    def resides(self) -> bool:
+        """Whether it is held in memory as a whole where somebody asks for that: it has few changes, or few rows of not
+        too many."""
+        most = RESIDENT_ROWS_MAX if self._net > RESIDENT_ROWS_MAX else HISTORY_ROWS_MAX
+        return self._rows <= most
 
     @property
     def rows_at_most(self) -> int:
@@ -419,7 +431,7 @@ class Relation:
 
         The two newest that were asked for are kept, so the next one costs its delta.
         """
-        if self._rows > RESIDENT_ROWS_MAX:
+        if not self.resides:
             with self._residing:
                 self._resident = {}
             return None

@@ -4,27 +4,33 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
+from immutables import Map
 
-from catalog_log.objects import Column, Table
+from catalog_log.objects import MATERIALIZED_VIEW, Column, Table
 from collection.binding import Binding
 from collection.columns import DIFF
 from controllers.arrangements.tuples import to_rows
 from controllers.changes import stamp
 from controllers.compute import relation as module
 from controllers.compute.feed import Feed
+from controllers.compute.inventory import Inventory
 from controllers.compute.relation import Relation
+from controllers.protocol import ControllerState, Created
 from journal.errors import InvalidUsage, Rejected, Unavailable
 from journal.memory import MemoryCheckpointStore, MemoryTopic, MemoryTransport
+from journal.timestamps import DataTs
 from oracle.checkpoints import CheckpointPolicy, Checkpoints
 from oracle.client import Oracle
 from oracle.model import CommitPart
 from oracle.views_log import ViewsLog
 from tests.compute.test_crashes import KV, Node, Rows, reader_of
+from tests.objects import made
 
 SHORT = CheckpointPolicy(retain_ms=20, slack_records=10)
 DAY_MS = 86_400_000
@@ -124,6 +130,7 @@ def contents(relation: Relation, as_of: int) -> Counter:
 
 
 ITEM = Table("u1", "s1", "t", "", (Column("k", "int4"), Column("v", "int8")))
+VIEW = made(MATERIALIZED_VIEW, "u3", on=("u1",), columns=(Column("k", "int4"),), sql="SELECT k FROM u1")
 
 
 def test_what_nobody_tells_apart_any_more_is_brought_to_what_is_told(world, tmp_path):
@@ -197,3 +204,59 @@ def test_a_long_history_of_few_rows_takes_the_room_of_few_rows(world, tmp_path, 
     with pytest.raises(Unavailable):
         full.delta(-1, world.now)
     feed.close()
+
+
+def test_what_no_view_reads_forgets_its_history_too(world, tmp_path, monkeypatch) -> None:
+    """A table that is updated all the time, and that only reads ask for: it grew by each change until it could not be
+    read any more."""
+    monkeypatch.setattr(module, "TAIL_ROWS_MAX", 9)
+    inventory = Inventory(SPARK, tmp_path, Feed("", world.oracle, world.views), world.oracle, world.views, None)
+    monkeypatch.setattr(inventory, "_at_work", SimpleNamespace(refused=lambda _id: None))
+    items = [ITEM, replace(ITEM, id="u2", name="t2"), VIEW]
+    catalog = ControllerState(frontier=10, objects=Map({each.id: each for each in items}))
+    inventory.take(catalog, [Created(0, each) for each in items])
+    stamps = []
+    for n in range(100):
+        for table in ("u1", "u2"):
+            stamps.append(world.insert(table, *((k, n - 1, -1) for k in range(4 if n else 0)),
+                                       *((k, n, 1) for k in range(4))))  # fmt: skip
+        for table in ("u1", "u2"):
+            found = inventory.relation_through(table, stamps[-1])
+            inventory.forget_history("default", DataTs(stamps[-8:][0]))
+            found.maintain()
+    read_by_view, unread = inventory.relation("u1"), inventory.relation("u2")
+    assert read_by_view.since == 0 and read_by_view.rows == 796, "its ticks say what may go"
+    assert 0 < unread.since <= stamps[-8] and unread.rows < 200
+    for each in (read_by_view, unread):
+        assert contents(each, stamps[-1]) == Counter((k, 99) for k in range(4))
+    inventory.forget_history("another", DataTs(stamps[-8]))
+    more = world.insert("u1", *((k, n, 1) for k in range(10, 90) for n in range(4)))
+    inventory.relation_through("u1", more).maintain()
+    assert read_by_view.rows < 320 + 200, "in a cluster that has no such view"
+    for each in inventory.relations():
+        each.close()
+
+
+def test_few_rows_are_held_whatever_their_history(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(module, "RESIDENT_ROWS_MAX", 10)
+    monkeypatch.setattr(module, "HISTORY_ROWS_MAX", 60)
+    there = relation(tmp_path)
+
+    def put(ts: int, *changes: tuple[int, int, int]) -> None:
+        columns = zip(*changes, strict=True)
+        rows = pa.table([pa.array(each) for each in columns], names=["k", "v", DIFF])
+        rows = rows.cast(pa.schema([("k", pa.int32()), ("v", pa.int64()), (DIFF, pa.int64())]))
+        there.append([stamp(rows, ts, there.types)], DataTs(ts + 1))
+
+    put(1, *((k, 0, 1) for k in range(5)))
+    for n in range(1, 6):
+        put(n + 1, *((k, n - 1, -1) for k in range(5)), *((k, n, 1) for k in range(5)))
+        assert there.resident(DataTs(n + 1)) is not None
+    assert there.rows == 55 and there.count == 5
+    held = there.resident(DataTs(6), apart=True)
+    assert sorted(to_rows(held)) == [(k, 5, 1) for k in range(5)]
+    put(7, *((k, 9, 1) for k in range(20, 30)))
+    assert there.resident(DataTs(7)) is None, "neither of few changes nor of few rows"
+    put(8, *((k, 9, -1) for k in range(20, 30)))
+    assert there.resident(DataTs(8)) is None and there.count == 5, "more changes than are looked through"
+    there.close()
