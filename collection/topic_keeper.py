@@ -151,7 +151,7 @@ class TopicKeeper:
             if create:
                 replicas = self._replicas()
                 specs = [data_spec(self._names.data(i), replicas, self._partitions) for i in create]
-                new = [NewTopic(s.name, s.partitions, s.replication_factor, config=s.config) for s in specs]
+                new = [NewTopic(s.name, s.partitions, s.replication_factor, config=s.made_with) for s in specs]
                 answers |= admin.create_topics(new, operation_timeout=REQUEST_TIMEOUT_S,
                                                request_timeout=2 * REQUEST_TIMEOUT_S)  # fmt: skip
             if delete:
