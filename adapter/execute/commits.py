@@ -26,7 +26,7 @@ class Commits:
         reads, keys = (block.tables_read, block.keys_read) if hangs else ((), ())
         ranges = list(chain.from_iterable(block.ranges_read.values())) if hangs else ()
         try:
-            ts = await self.inserter.commit(entries, block.read_ts if hangs else None, reads, keys, ranges)
+            ts = await self.inserter.commit(entries, block.hangs_from if hangs else None, reads, keys, ranges)
             session.written_ts = max(session.written_ts, ts or session.written_ts)
         except Unavailable as error:
             # A dropped table's topic is gone: then the user should hear that, not that Kafka is unwell.

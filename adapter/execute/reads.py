@@ -25,11 +25,12 @@ from adapter.execute.seen import seen_by, tables_below
 from adapter.execute.session_names import names_of
 from adapter.state.interfaces import Notice
 from adapter.state.session_state import SessionState
+from adapter.state.transaction import Transaction
 from catalog_log.image import Image
 from collection.rows import encode
 from controllers.peeks.given import packed
 from controllers.peeks.peek import OWN_BYTES_MAX, PEEK_TIMEOUT_MS, Lookup, Own, Peek
-from journal.errors import Rejected
+from journal.errors import Rejected, TidemarkError
 from journal.timestamps import DataTs
 from sql.objects.names import cluster_named
 from sql.statements.plans import SelectPlan
@@ -73,17 +74,33 @@ class Reads:
             return await self._peek(session, image, plan, params, as_of, written=written, given=given)
         again = transaction.read_ts is not None
         at = transaction.read_ts if again else as_of
-        answer = await self._peek(session, image, plan, params, at, again, written, given=given)
+        try:
+            answer = await self._peek(session, image, plan, params, at, again, written, given=given)
+        except TidemarkError:  # of rows that it saw, and behind a savepoint the block goes on
+            transaction.failed_ts = min(transaction.failed_ts or at or session.written_ts, at or session.written_ts)
+            self._saw(transaction, image, plan, params, given, key)
+            raise
         if not again:
             assert answer.as_of is not None, "a controller says where it read"
             transaction.read_ts = DataTs(answer.as_of)
             if as_of is None:
                 transaction.image = None  # it may be older than what the adapter knows of the catalog
+        self._saw(transaction, image, plan, params, given, key)
+        return answer
+
+    @staticmethod
+    def _saw(
+        transaction: Transaction,
+        image: Image,
+        plan: SelectPlan,
+        params: Sequence[object | None],
+        given: Mapping[str, pa.Table],
+        key: tuple[str, bytes] | None,
+    ) -> None:
         if key is None:
             transaction.saw(*seen_by(image, plan, params, transaction.image, given))
         else:
             transaction.keys_read.add(key)
-        return answer
 
     async def read_at(
         self, session: SessionState, image: Image, plan: SelectPlan, params: Sequence[object | None], as_of: DataTs

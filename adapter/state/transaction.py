@@ -58,6 +58,8 @@ class Transaction:
     """The block's one DDL statement, prepared, waiting for COMMIT."""
     read_ts: DataTs | None = None
     """Where the block reads, once it has read."""
+    failed_ts: DataTs | None = None
+    """Where it may have read at the earliest before that, in a read that failed: what that said is of rows too."""
     changed: bool = False
     """Whether it has changed rows that it read.  All that it reads then is at the timestamp where it read them, at any
     level: only there they are what it takes back."""
@@ -82,6 +84,12 @@ class Transaction:
     def failed(self) -> bool:
         return self.status is Status.FAILED
 
+    @property
+    def hangs_from(self) -> DataTs | None:
+        """Behind which nobody may have written what it read, where it hangs on that."""
+        read_at = [ts for ts in (self.read_ts, self.failed_ts) if ts is not None]
+        return min(read_at, default=None)
+
     def begin(self, isolation: str | None = None, read_only: bool | None = None) -> None:
         self.status, self.isolation, self.read_only = Status.IN_BLOCK, isolation, read_only
         self._forget()
@@ -91,7 +99,7 @@ class Transaction:
         self._forget()
 
     def _forget(self) -> None:
-        self.statements, self.ddl, self.read_ts, self.changed = 0, None, None, False
+        self.statements, self.ddl, self.read_ts, self.failed_ts, self.changed = 0, None, None, None, False
         self.tables_read.clear()
         self.keys_read.clear()
         self.ranges_read.clear()

@@ -134,6 +134,35 @@ def test_a_serializable_block_that_read_one_key_hangs_on_that_alone(read, refuse
     run(story)
 
 
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize("read", ["select 1 / n from k where id = 2", "select 1 / n from k", "update k set n = 1 / n"])
+def test_what_a_failed_statement_saw_is_what_the_block_read(read, first):
+    """Its error says what a row holds, and behind a savepoint the block goes on."""
+
+    async def story(block, other, world):
+        await other.execute("create table k (id int primary key, n int)")
+        await other.execute("insert into k values (1, 1), (2, 0)")
+        await block.set_isolation_level(IsolationLevel.SERIALIZABLE)
+        if not first:
+            assert await one(block, "select n from k where id = 1") == 1
+        await block.execute("savepoint s")
+        with pytest.raises(errors.DivisionByZero):
+            await block.execute(read)
+        await block.execute("rollback to s")
+        await block.execute("insert into u values (7)")
+        await other.execute("update k set n = 5 where id = 2")
+        with pytest.raises(errors.SerializationFailure):
+            await block.commit()
+        assert await one(other, "select count(*) from u where a = 7") == 0
+        with pytest.raises(errors.SerializationFailure):  # so it does where all of them are read
+            await block.execute("select count(*) from k")
+            await block.execute("insert into u values (7)")
+            await other.execute("update k set n = 6 where id = 2")
+            await block.commit()
+
+    run(story)
+
+
 def test_what_was_read_was_written_and_then_dropped():
     async def story(block, other, world):
         assert await one(block, "select count(*) from t") == 1

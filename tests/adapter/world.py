@@ -37,6 +37,7 @@ from controllers.node_status import NodeStatus
 from controllers.peeks.given import unpacked
 from functions.registry import OWN
 from journal.aio import Bridge
+from journal.errors import InvalidUsage
 from journal.memory import MemoryCheckpointStore, MemoryTopic, MemoryTransport
 from oracle.checkpoints import Checkpoints
 from oracle.client import Oracle
@@ -132,7 +133,12 @@ class StorePeeks:
             for name in own_functions:
                 types = [db.dtype(data_type(each).sql("duckdb")) for each in (*OWN[name].arguments, OWN[name].result)]
                 db.create_function(name, OWN[name].run, types[:-1], types[-1], null_handling="special")
-            return Answer(db.sql(text).to_arrow_table(), as_of)
+            try:
+                return Answer(db.sql(text).to_arrow_table(), as_of)
+            except duckdb.Error as error:
+                if not str(error).startswith("Invalid Input Error: Division by zero"):
+                    raise
+                raise InvalidUsage("division by zero", sqlstate="22012") from None
 
     def _relation(self, item_id, state, as_of, own=()) -> pa.Table:
         return self.store.rows_at(self.catalog.image.item(item_id), state, as_of, own)
