@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from values.numeric import numerics
-from values.text.jsonb import is_number, load
+from values.text.jsonb import is_number, load, show
 
 _NULL, _STRING, _NUMBER, _BOOL, _ARRAY, _OBJECT = "123456"
 _END = "!"
@@ -18,6 +18,24 @@ def key(text: str) -> str:
     """
     value = load(text)
     return _key(value) if isinstance(value, list | dict) else f"{_ARRAY}{1:08}0{_key(value)}"
+
+
+def shortest(text: str) -> str:
+    """The shortest of all texts of that value: the same for all that are equal."""
+    return show(_shortened(load(text))) if "." in text else text
+
+
+def shortest_number(text: str) -> str:
+    """The same of a numeric's."""
+    return text.rstrip("0").removesuffix(".") if "." in text else text
+
+
+def _shortened(value: object) -> object:
+    if isinstance(value, list):
+        return list(map(_shortened, value))
+    if isinstance(value, dict):
+        return {name: _shortened(each) for name, each in value.items()}
+    return type(value)(shortest_number(value)) if is_number(value) else value
 
 
 def unless(text: str, other: str) -> str | None:

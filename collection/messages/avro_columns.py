@@ -21,7 +21,7 @@ _MOMENTS = (-62_135_596_800_000_000, 253_402_300_799_999_999)
 
 _BOUNDS = {
     "int4": (-(1 << 31), (1 << 31) - 1), "int8": (-(1 << 63), (1 << 63) - 1), "date": (-719_162, 2_932_896),
-    "time": (0, 86_399_999_999), "timestamp": _MOMENTS, "timestamptz": _MOMENTS,
+    "time": (0, 86_400_000_000), "timestamp": _MOMENTS, "timestamptz": _MOMENTS,
 }  # fmt: skip
 """Of types that are numbers, in Arrow's units."""
 

@@ -20,9 +20,11 @@ from uuid import UUID
 from collection.messages.built_jsonb import jsonb_of, shown
 from schemas.avro_messages import BadSchema, Tree
 from values.bad_text import BadText
-from values.json_values import BadValue, string
+from values.json_values import BadValue, Number, string
+from values.scalars import show_float4
 from values.sql_type import NUMERIC_PRECISION_MAX
 from values.text.uuids import read_uuid
+from values.time.clock import show_time
 
 Convert = Callable[[object], object]
 """From a value as Avro carries it, never None, to Python's of the SQL type.  Raises ``BadValue``."""
@@ -164,8 +166,9 @@ def _json(tree: Tree) -> Convert:
     found = _scalar(tree)
     if found is None:
         raise BadSchema(f"{kind} is no type of a value")
-    _, convert = found
-    return lambda value: shown(convert(value))
+    name, convert = found
+    as_json = _AS_JSON.get(name.partition("(")[0], shown)
+    return lambda value: as_json(convert(value))
 
 
 def _whole(name: str, bits: int) -> tuple[str, Convert]:
@@ -205,7 +208,7 @@ def _date(value: int) -> dt.date:
 def _time(unit: int) -> Convert:
     def convert(value: int) -> int:
         micros = value * unit
-        if not 0 <= micros < _DAY_MICROS:
+        if not 0 <= micros <= _DAY_MICROS:  # 24:00:00 is one
             raise BadValue("time out of range")
         return micros
 
@@ -261,6 +264,19 @@ _LOGICAL: dict[tuple[str, object], tuple[str, Convert]] = {
     ("long", "local-timestamp-micros"): ("timestamp", moment(1, None)),
     ("long", "local-timestamp-nanos"): ("timestamp", moment(-1000, None)),
 }
+
+def _number(value: object) -> Number:
+    """Of a numeric, which is a text where no engine has a decimal for it."""
+    return Number(value if isinstance(value, str) else format(value, "f"))
+
+
+def _float4(value: float) -> Number:
+    shown(value)  # which raises for what is no number of JSON's
+    return Number(show_float4(value))
+
+
+_AS_JSON: dict[str, Convert] = {"time": show_time, "numeric": _number, "float4": _float4}
+"""What is shown otherwise in ``jsonb`` than its Python value: as PostgreSQL's ``to_jsonb`` has it."""
 
 _UNITS = {
     ("int", "date"): 1, ("int", "time-millis"): 1000, ("long", "time-micros"): 1, ("long", "timestamp-millis"): 1000,

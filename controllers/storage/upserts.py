@@ -18,10 +18,12 @@ import numpy as np
 import pyarrow as pa
 
 from catalog_log.objects import Column
-from collection.columns import DIFF, Columns, arrow_schema, diff_schema
+from collection.columns import DIFF, Columns, arrow_schema, diff_schema, sql_type
 from collection.messages.judging import KeyedTable
 from collection.row_bytes import row_bytes, rows_of
 from controllers.changes import canonical
+from values.jsonb_keys import shortest, shortest_number
+from values.types import SqlType
 
 KEY_BYTES = 20
 """Of a key's hash: of 2^40 keys two are alike with a chance of 2^-81.  A key that is shorter is its own."""
@@ -45,8 +47,13 @@ class Keys(NamedTuple):
     places: Sequence[int]
 
     def hashes(self, keys: pa.Table) -> list[bytes]:
-        """Of each of ``keys``, which has their columns."""
-        return list(map(_hash, row_bytes(self.key_columns, canonical(keys))))
+        """Of each of ``keys``, which has their columns; equal ones are alike, however they are written."""
+        alike = keys
+        for place, column in enumerate(self.key_columns):
+            if (shortest := _SHORTEST.get(sql_type(column.type))) is not None:
+                texts = [None if text is None else shortest(text) for text in keys.column(place).to_pylist()]
+                alike = alike.set_column(place, alike.schema.field(place), pa.array(texts, alike.schema.types[place]))
+        return list(map(_hash, row_bytes(self.key_columns, canonical(alike))))
 
     def of_rows(self, table: pa.Table) -> list[tuple[bytes, Packed, int]]:
         """The key's hash, the row and the diff of each change in ``table``: the columns, then the diffs."""
@@ -88,6 +95,10 @@ def _taken(columns: Columns, rows: pa.Table, went: Sequence[Packed], places: np.
     found = there.take(pa.array(np.where(places < 0, -1 - places, places + len(went)), pa.int64()))
     diffs = pa.array(np.where(places < 0, -1, 1).astype(np.int64))
     return pa.Table.from_arrays([*found.columns, diffs], schema=diff_schema(columns))
+
+
+_SHORTEST = {SqlType("jsonb"): shortest, SqlType("numeric"): shortest_number}
+"""Of types that are kept as texts, and of which several are the same value (``1.0`` and ``1.00``)."""
 
 
 def _hash(key: bytes) -> bytes:

@@ -20,9 +20,9 @@ from trees.errors import out_of_range, syntax
 STATEMENT_CHARS_MAX = 1 << 20
 """A statement's text is at most 1 MiB: what fits a catalog proposal (4 MiB) with room for what is derived from it."""
 
-NUMBER_CHARS_MAX = 1000
-"""Of a number, a parameter's and a type's own too: no type here has more than 38 digits, and Python converts no text of
-more than 4,300."""
+NUMBER_CHARS_MAX = 4_000
+"""Of a number, a parameter's and a type's own too: Python converts no text of more than 4,300 digits to an int.  A
+numeric may have more; in quotes it does."""
 
 
 def tokenize(text: str, by_stretches: bool = False) -> list[Token]:

@@ -286,7 +286,7 @@ def test_avros_types_are_ours(registry) -> None:
     ("field", "value", "reason"),
     [
         ("dec", b"\x0f\xff\xff", "more than the 6 digits of its schema"), ("u", "no", "invalid input syntax"),
-        ("day", 1 << 30, "date out of range"), ("tm", -1, "time out of range"), ("tu", 86_400_000_000, "time out"),
+        ("day", 1 << 30, "date out of range"), ("tm", -1, "time out of range"), ("tu", 86_400_000_001, "time out"),
         ("at", 1 << 60, "timestamp out of range"), ("s", "a\0", "U+0000"), ("m", {"k": float("nan")}, "nan is not"),
         ("m", {"\0": 1.0}, "u0000"),
     ],
@@ -649,3 +649,34 @@ def test_a_registry_is_told_schemas_and_says_what_it_does_not_take(monkeypatch) 
         monkeypatch.setattr(asking, "to_registry", lambda *_, found=(status, body): found)
         with pytest.raises(InvalidUsage, match="is no schema registry"):
             asking.register(of, "d", one)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "shown"),
+    [
+        ({"type": "int", "logicalType": "time-millis"}, 43_200_000, '"12:00:00"'),
+        ({"type": "long", "logicalType": "time-micros"}, 1_500_000, '"00:00:01.5"'),
+        ({"type": "long", "logicalType": "time-micros"}, 86_400_000_000, '"24:00:00"'),
+        ({"type": "bytes", "logicalType": "decimal", "precision": 60, "scale": 1}, b"\x00\x80", "12.8"),
+        ({"type": "bytes", "logicalType": "decimal", "precision": 6, "scale": 1}, b"\x00\x80", "12.8"),
+        ("float", 0.1, "0.1"), ("float", 1e10, "10000000000"), ("double", 0.1, "0.1"),
+        ({"type": "int", "logicalType": "date"}, 1, '"1970-01-02"'), ("boolean", True, "true"), ("int", 7, "7"),
+    ],
+)  # fmt: skip
+def test_what_is_in_a_record_in_a_record_is_shown_as_json_has_it(kind, value, shown, registry) -> None:
+    """As PostgreSQL's ``to_jsonb`` shows the column that it would be by itself."""
+    inner = {"type": "record", "name": "inner", "fields": [{"name": "x", "type": kind}]}
+    schema = {"type": "record", "name": "outer", "fields": [{"name": "r", "type": inner}]}
+    number = registry.register("nested", schema)
+    data = registry.encode(number, {"r": {"x": value}})[5:]
+    assert judged(source({"r": "jsonb"}, avro(schema)), message(data)).rows == [(f'{{"x": {shown}}}',)]
+
+
+def test_the_last_moment_of_a_day_is_a_time(registry) -> None:
+    schema = {"type": "record", "name": "t", "fields": [{"name": "t", "type": ALL_TIME}]}
+    number = registry.register("times", schema)
+    data = registry.encode(number, {"t": 86_400_000_000})[5:]
+    assert judged(source({"t": "time"}, avro(schema)), message(data)).rows == [(86_400_000_000,)]
+
+
+ALL_TIME = {"type": "long", "logicalType": "time-micros"}

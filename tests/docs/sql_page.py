@@ -388,7 +388,7 @@ not so; nothing of that timestamp is written. After `NOT ENFORCED` it takes your
 in one timestamp. In JSON a `numeric` is a string, since its digits are more than a float has, and so is a float that is
 not finite; `bytea` is in hex; dates and times are in ISO 8601; `jsonb` and arrays are themselves. `CREATE SOURCE …
 FORMAT JSON` reads it all back, but for numbers that are not finite, a `numeric` of more than 150 characters and a
-`jsonb` that is `null`.
+`jsonb` that is `null`, or nested 126 deep and more: a message may be 128 deep with what is around it.
 
 `FORMAT AVRO USING CONFLUENT SCHEMA REGISTRY CONNECTION r [(option …)]` writes as Confluent's serializers do: a zero
 byte, four bytes of the schema's id, the value. The schemas follow from the columns and are registered before anything

@@ -191,6 +191,18 @@ def test_keys_of_all_types_are_told_apart_alike_before_and_after_a_restart() -> 
     assert [key] == hashes and found.puts == {key: value}
 
 
+def test_keys_that_are_equal_are_one_however_they_are_written() -> None:
+    columns = (Column("k", "jsonb", id=1), Column("n", "numeric", id=2))
+    keys = Keys(columns, columns, (0, 1))
+    alike = [
+        [("1", "2"), ("1.0", "2.00"), ("1.000", "2.0")], [('{"a": 1.50, "b": [2, "1.0"]}', None),
+        ('{"a": 1.5, "b": [2.0, "1.0"]}', None)], [('"1.0"', "-0.50"), ('"1.0"', "-0.5")], [('"1"', "10")],
+        [("10", "1")], [("100", "0"), ("100", "0.00")],
+    ]  # fmt: skip
+    found = [set(keys.hashes(table_from_rows(columns, each))) for each in alike]
+    assert [len(each) for each in found] == [1] * len(alike) and len(set().union(*found)) == len(alike)
+
+
 def test_what_failed_in_the_middle_is_made_anew(monkeypatch) -> None:
     """A disk that was full: what is kept is made of the rows again, once there is room."""
     of = source("upsert")
