@@ -125,6 +125,8 @@ class Chunk(Part):
 
     path: Path = Path()
     shape: Shape = field(kw_only=True)
+    merged_through: int = 0
+    """Through when its changes were told as one, and what cancels out left out."""
     cached = True
 
     @property

@@ -712,26 +712,39 @@ class Relation:
 
     def _merge(self) -> bool:
         with self._lock:
-            chunks = self._chunks
-            at = next((i for i in range(len(chunks) - 1, 0, -1) if _to_merge(*chunks[i - 1 : i + 1])), None)
+            chunks, horizon = self._chunks, self._horizon
+            at = next((i for i in range(len(chunks) - 2, -1, -1) if _to_merge(*chunks[i : i + 2])), None)
+            count = 2
+            if at is None:
+                at = next((i for i, each in enumerate(chunks) if self._is_old(each)), None)
+                count = 1
             if at is None:
                 return False
-            old = chunks[at - 1 : at + 1]
-            horizon = self._horizon
+            old = chunks[at : at + count]
         table = pa.concat_tables([table.cast(self._schema) for chunk in old for table in chunk.tables()])
         compacted = not all(c.plain for c in old) and 0 < horizon >= self._since
         if compacted:
             table = _merge_below(table, horizon)
         chunk = self._make_chunk(table) if table.num_rows else None
+        if chunk and compacted:
+            chunk.merged_through = horizon
         with self._lock:
             # Other chunks may tell timestamps below the horizon apart still; to be one multi-version relation they all
             # speak for ``since`` and later only.
             if compacted:
                 self._since = horizon
-            self._chunks[at - 1 : at + 1] = [chunk] if chunk else []
+            self._chunks[at : at + count] = [chunk] if chunk else []
             self._rows += (chunk.rows if chunk else 0) - sum(c.rows for c in old)
             self._retire(old)
         return True
+
+    def _is_old(self, part: Part) -> bool:
+        """Whether most of what is in a chunk cancels out, and nobody may ask any more for when (lock held).  Of what is
+        changed no more there comes nothing that it would be merged with."""
+        if not isinstance(part, Chunk) or part.plain or part.merged_through >= part.max_ts:
+            return False
+        few = part.rows > 2 * max(part.net, 0) + TAIL_ROWS_MAX
+        return few and part.max_ts <= self._horizon and self._horizon >= self._since
 
     def _pin(self, views: Sequence[TempView]) -> None:
         for view in views:
