@@ -16,6 +16,7 @@ is known to nobody who has only that message.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 
@@ -35,9 +36,12 @@ from controllers.storage.keyed_state import Inconsistent, KeyedState
 from controllers.storage.remap import ERROR_ROW, Prepared, readable
 from controllers.storage.taking import ANSWER_TIMEOUT_S, Polled, errors_written
 from controllers.storage.upserts import Keys, changed
+from oracle.bindings import Bound
 from oracle.model import CommitPart
 from oracle.state import OracleState
 from schemas.avro_messages import Schema
+
+log = logging.getLogger(__name__)
 
 WRITERS_MAX = 1_000
 """Schemas of a registry that are remembered; a topic has some tens in its time.  (What is read by them is remembered by
@@ -97,13 +101,21 @@ class Copied:
         # A new one: what failed in the last, for want of disk perhaps, has left it in the middle of something.
         self.close()
         self._state = KeyedState()
-        rows = state.bindings(self._item.id).bound
-        with closing(self._rows(self._item, (*rows.base, *rows.recent))) as tables:
-            try:
-                self._state.load(map(self._keys.of_rows, tables))
-            except Inconsistent as error:
-                raise Undecodable("the rows of a source are not one of each key", detail=str(error)) from error
+        self._load(state.bindings(self._item.id).bound)
         self._state_at = bound
+
+    def _load(self, rows: Bound) -> None:
+        """Raises ``Undecodable``."""
+        assert self._state is not None
+        for as_written in (False, True):
+            self._keys = self._keys._replace(as_written=as_written)
+            with closing(self._rows(self._item, (*rows.base, *rows.recent))) as tables:
+                try:
+                    return self._state.load(map(self._keys.of_rows, tables))
+                except Inconsistent as error:
+                    failed = error
+            log.warning("a source has not one row of each key", extra={"source": self._item.id, "why": str(failed)})
+        raise Undecodable("the rows of a source are not one of each key", detail=str(failed)) from failed
 
     def part(self, polled: Polled, positions: dict[int, int], pin: str, attempt: str) -> tuple[Prepared, CommitPart]:
         item = self._item

@@ -45,12 +45,14 @@ class Keys(NamedTuple):
     columns: Sequence[Column]
     key_columns: Sequence[Column]
     places: Sequence[int]
+    as_written: bool = False
+    """Whether ``1`` and ``1.0`` are two, as they once were: a source may have rows of both from then."""
 
     def hashes(self, keys: pa.Table) -> list[bytes]:
         """Of each of ``keys``, which has their columns; equal ones are alike, however they are written."""
         alike = keys
         for place, column in enumerate(self.key_columns):
-            if (shortest := _SHORTEST.get(sql_type(column.type))) is not None:
+            if not self.as_written and (shortest := _SHORTEST.get(sql_type(column.type))) is not None:
                 texts = [None if text is None else shortest(text) for text in keys.column(place).to_pylist()]
                 alike = alike.set_column(place, alike.schema.field(place), pa.array(texts, alike.schema.types[place]))
         return list(map(_hash, row_bytes(self.key_columns, canonical(alike))))

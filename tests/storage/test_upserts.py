@@ -20,7 +20,7 @@ from catalog_log.objects.reading import Format, Reading
 from collection.columns import DIFF, table_from_rows, with_diff
 from collection.messages.judging import Judge, KeyedTable, Message
 from collection.row_bytes import one_by_one, row_bytes, rows_of
-from collection.rows import decode, encode
+from collection.rows import Undecodable, decode, encode
 from controllers.changes import canonical
 from controllers.storage import keyed_state
 from controllers.storage.copied import Copied
@@ -201,6 +201,34 @@ def test_keys_that_are_equal_are_one_however_they_are_written() -> None:
     ]  # fmt: skip
     found = [set(keys.hashes(table_from_rows(columns, each))) for each in alike]
     assert [len(each) for each in found] == [1] * len(alike) and len(set().union(*found)) == len(alike)
+
+
+def test_a_source_that_has_rows_of_equal_keys_goes_on_as_it_was() -> None:
+    """From when ``1`` and ``1.0`` were two; new ones have one row of both, and of the same key there is never more."""
+    columns = (Column("key", "jsonb", False, id=1), Column("n", "int8", id=2))
+    reading = Reading(Format("json"), Format("json"), ("key", "value"))
+    of = Source("u1", "s1", "s", "", columns, topic="t", format="json", envelope="upsert", errors_id="u2",
+                reading=reading)  # fmt: skip
+    state = SimpleNamespace(
+        bindings=lambda _: SimpleNamespace(ends=lambda: {("t", 0): 5}, bound=SimpleNamespace(base=(), recent=()))
+    )
+
+    def held(*rows: tuple) -> Copied:
+        table = with_diff(table_from_rows(columns, rows))
+        copied = Copied(of, None, None, lambda *_: (each for each in (table,)))
+        copied.begin(state)
+        return copied
+
+    def hashes(copied: Copied, *keys: str) -> set[bytes]:
+        return set(copied._keys.hashes(table_from_rows(columns[:1], [(key,) for key in keys])))
+
+    old, new = held(("1", 1), ("1.0", 2), ("2", 3)), held(("1.0", 2), ("2", 3))
+    assert (len(old._state), len(new._state)) == (3, 2)
+    assert len(hashes(old, "1", "1.0")) == 2 and len(hashes(new, "1", "1.0", "1.00")) == 1
+    for each in (old, new):
+        each.close()
+    with pytest.raises(Undecodable, match="not one of each key"):
+        held(("1", 1), ("1", 2))
 
 
 def test_what_failed_in_the_middle_is_made_anew(monkeypatch) -> None:
