@@ -1,7 +1,11 @@
 """What each key of a source is now, on this machine's disk: a copy of what the source's rows say, which may go.
 
-Promises: memory is bounded by ``CACHE_KIB`` however many keys there are, the disk holds each key's row once (twice
-while it is made from the rows).  Nothing of it outlives its process: after a start it is made from what is bound.
+Promises: memory is bounded by ``CACHE_KIB`` and ``RECENT_BYTES`` however many keys there are, the disk holds each key's
+row once (twice while it is made from the rows).  Nothing of it outlives its process: after a start it is made from
+what is bound.
+
+What was put last is in memory, and goes to the disk together, sorted, once it is much: keys that are told again soon go
+there once, and the tree is filled from one end to the other.
 """
 
 from __future__ import annotations
@@ -16,6 +20,12 @@ from controllers.storage.upserts import Packed
 
 CACHE_KIB = 16 * 1024
 """Pages of it in memory: of rows of 100 bytes some hundred thousand, more than a batch has."""
+
+RECENT_BYTES = 32 << 20
+"""Of keys and rows that were put last, with what Python has around them."""
+
+ENTRY_BYTES = 200
+"""Around each: two objects of 33 bytes, a place in a dictionary that has room for more."""
 
 ASKED_AT_ONCE = 500
 """Keys in one question: SQLite takes 999 in its older builds."""
@@ -37,10 +47,16 @@ class KeyedState:
         for pragma in ("journal_mode=OFF", "synchronous=OFF", f"cache_size=-{CACHE_KIB}", "locking_mode=EXCLUSIVE"):
             self._db.execute(f"PRAGMA {pragma}")
         self._db.execute("CREATE TABLE state (k BLOB PRIMARY KEY, v BLOB NOT NULL) WITHOUT ROWID")
+        self._recent: dict[bytes, Packed | None] = {}
+        """What goes to the disk next; ``None``: what is there goes."""
+        self._recent_bytes = 0
+        self._stored = False
+        """Whether anything is on the disk."""
 
     def load(self, changes: Iterable[Sequence[tuple[bytes, Packed, int]]]) -> None:
         """Be what these changes of rows come to, in any order.  Raises :class:`Inconsistent`."""
         db = self._db
+        self._recent, self._recent_bytes, self._stored = {}, 0, True
         db.execute("DELETE FROM state")
         db.execute("DROP TABLE IF EXISTS rows")
         db.execute("CREATE TABLE rows (k BLOB, v BLOB, n INTEGER, PRIMARY KEY (k, v)) WITHOUT ROWID")
@@ -61,23 +77,43 @@ class KeyedState:
 
     def get(self, keys: Iterable[bytes]) -> dict[bytes, Packed]:
         """The rows of those of ``keys`` that have one."""
+        recent = self._recent
         found: dict[bytes, Packed] = {}
-        left = iter(dict.fromkeys(keys))
-        while some := list(islice(left, ASKED_AT_ONCE)):
-            marks = ",".join("?" * len(some))
-            found.update(self._db.execute(f"SELECT k, v FROM state WHERE k IN ({marks})", some))
+        unknown: list[bytes] = []
+        for key in dict.fromkeys(keys):
+            if key not in recent:
+                unknown.append(key)
+            elif (row := recent[key]) is not None:
+                found[key] = row
+        if self._stored:
+            for start in range(0, len(unknown), ASKED_AT_ONCE):
+                some = unknown[start : start + ASKED_AT_ONCE]
+                marks = ",".join("?" * len(some))
+                found.update(self._db.execute(f"SELECT k, v FROM state WHERE k IN ({marks})", some))
         return found
 
     def put(self, puts: Mapping[bytes, Packed | None]) -> None:
         """``None``: the key has no row any more."""
+        self._recent.update(puts)
+        # Also of what is put again: then it goes to the disk somewhat sooner than it would have to.
+        self._recent_bytes += sum(map(len, puts)) + sum(map(len, filter(None, puts.values()))) + ENTRY_BYTES * len(puts)
+        if self._recent_bytes > RECENT_BYTES:
+            self._store()
+
+    def _store(self) -> None:
+        puts = self._recent
         self._db.execute("BEGIN")
         self._db.executemany(
-            "INSERT OR REPLACE INTO state VALUES (?, ?)", [(k, v) for k, v in puts.items() if v is not None]
+            "INSERT OR REPLACE INTO state VALUES (?, ?)", sorted((k, v) for k, v in puts.items() if v is not None)
         )
-        self._db.executemany("DELETE FROM state WHERE k = ?", [(k,) for k, v in puts.items() if v is None])
+        if self._stored:
+            self._db.executemany("DELETE FROM state WHERE k = ?", sorted((k,) for k, v in puts.items() if v is None))
         self._db.execute("COMMIT")
+        self._recent, self._recent_bytes, self._stored = {}, 0, True
 
     def __len__(self) -> int:
+        """How many keys have a row."""
+        self._store()
         return self._db.execute("SELECT count(*) FROM state").fetchone()[0]
 
     def close(self) -> None:

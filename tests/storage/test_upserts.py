@@ -101,8 +101,11 @@ def sent(envelope: str, key: str, value: dict | None, before: dict | None, rng: 
     return found + ([Message(0, 0, key.encode(), None, -1)] if value is None else [])
 
 
+@pytest.mark.parametrize("recent", [0, 3_000, 1 << 20])
 @pytest.mark.parametrize("envelope", ["upsert", "debezium"])
-def test_what_keys_were_told_last_is_what_is_there(envelope: str, monkeypatch) -> None:
+def test_what_keys_were_told_last_is_what_is_there(envelope: str, recent: int, monkeypatch) -> None:
+    """Wherever what a key was is: on the disk, in memory, or the one before the other."""
+    monkeypatch.setattr(keyed_state, "RECENT_BYTES", recent)
     monkeypatch.setattr(keyed_state, "ASKED_AT_ONCE", 7)
     monkeypatch.setattr(keyed_state, "LOADED_AT_ONCE", 5)
     rng = random.Random(seed_of_commit())
@@ -120,7 +123,7 @@ def test_what_keys_were_told_last_is_what_is_there(envelope: str, monkeypatch) -
             world.restart()
         expected = {(key, value["n"], value.get("x")) for key, value in model.items() if value is not None}
         assert world.rows() == dict.fromkeys(expected, 1)
-        assert len(world.state) == len(expected)
+    assert len(world.state) == len(expected)
     world.state.close()
 
 
