@@ -77,7 +77,8 @@ class Reads:
         try:
             answer = await self._peek(session, image, plan, params, at, again, written, given=given)
         except TidemarkError:  # of rows that it saw, and behind a savepoint the block goes on
-            transaction.failed_ts = min(transaction.failed_ts or at or session.written_ts, at or session.written_ts)
+            looked = at or session.written_ts  # or later
+            transaction.failed_ts = min(transaction.failed_ts or looked, looked)
             self._saw(transaction, image, plan, params, given, key)
             raise
         if not again:

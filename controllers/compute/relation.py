@@ -743,8 +743,8 @@ class Relation:
         changed no more there comes nothing that it would be merged with."""
         if not isinstance(part, Chunk) or part.plain or part.merged_through >= part.max_ts:
             return False
-        few = part.rows > 2 * max(part.net, 0) + TAIL_ROWS_MAX
-        return few and part.max_ts <= self._horizon and self._horizon >= self._since
+        cancels = part.rows > 2 * max(part.net, 0) + TAIL_ROWS_MAX
+        return cancels and self._since <= self._horizon >= part.max_ts
 
     def _pin(self, views: Sequence[TempView]) -> None:
         for view in views:
