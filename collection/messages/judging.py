@@ -180,7 +180,7 @@ class Judge:
                 bad.append(BadRow(cells.reason, index))
                 continue
             if value is not None:
-                if len(value) + _headers_len(message) > LARGE_BYTES:
+                if len(value) > LARGE_BYTES or headers and len(value) + _headers_len(message) > LARGE_BYTES:
                     return None
                 values.append(value)
                 valued.append(len(keys))
@@ -217,9 +217,11 @@ class Judge:
         if many is None or not messages:
             return None
         values = []
-        for each in messages:
-            value = each.value
-            if value is None or each.headers is None or len(value) + _headers_len(each) > LARGE_BYTES:
+        for message in messages:
+            _, _, _, value, _, headers = message
+            if value is None or headers is None or len(value) > LARGE_BYTES:
+                return None
+            if headers and len(value) + _headers_len(message) > LARGE_BYTES:
                 return None
             values.append(value)
         return many(values)
