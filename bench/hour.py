@@ -34,7 +34,7 @@ import psycopg
 from bench.plot import plot, svg, top_of
 from embedded.ports import free_ports
 from embedded.stack import Settings, Stack, running
-from journal.errors import FatalLog
+from journal.errors import FatalLog, Unavailable
 
 TABLE = Path(__file__).with_name("hour.csv")
 PLOT = Path(__file__).with_name("hour.svg")
@@ -54,6 +54,13 @@ MIB = 1 << 20
 
 Turn = Callable[[psycopg.Connection, random.Random, int, int], int]
 """A statement of a session's: by its number and how many it has done; the bytes of the row."""
+
+FILES = (
+    "SELECT object_name, files, file_bytes, coalesce(amplification, 1), file_changes FROM tm_internal.storage"
+    " WHERE object_name IN ('items', 'logged')"
+)
+TOLD_S = 30.0
+LOOK_S = 0.5
 
 BESIDE = re.compile(r"([\d,]+) changes? (?:beside them|in memory)")
 
@@ -202,12 +209,7 @@ def _with_children(pids: set[int]) -> set[int]:
 
 def _point(stack: Stack, load: Load, disk: Disk, minutes: float) -> Point:
     with psycopg.connect(stack.dsn(), autocommit=True) as session:
-        files = dict(
-            (name, counts) for name, *counts in session.execute(
-                "SELECT object_name, files, file_bytes, coalesce(amplification, 1), file_changes"
-                " FROM tm_internal.storage WHERE object_name IN ('items', 'logged')"
-            )
-        )  # fmt: skip
+        files = _files(session)
         taken = []
         for _ in range(READS):
             begun = time.perf_counter()
@@ -224,6 +226,18 @@ def _point(stack: Stack, load: Load, disk: Disk, minutes: float) -> Point:
         _bytes(data / "broker"), _bytes(data / "store"), items[0], items[1],
         round(items[2], 3), items[3] + int(beside[1].replace(",", "")), logged[0], logged[1], round(median(taken), 1),
     )  # fmt: skip
+
+
+def _files(session: psycopg.Connection) -> dict[str, list]:
+    """Of both tables how many files they have, their bytes, amplification and changes."""
+    until = time.monotonic() + TOLD_S
+    while True:
+        found = {name: counts for name, *counts in session.execute(FILES)}
+        if all(counts[0] is not None for counts in found.values()):
+            return found
+        if time.monotonic() > until:
+            raise Unavailable(f"the storage controller said nothing of files in {TOLD_S:.0f} s")
+        time.sleep(LOOK_S)  # it does not answer while it is busy
 
 
 def _bytes(directory: Path) -> int:

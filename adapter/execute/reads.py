@@ -77,9 +77,9 @@ class Reads:
         try:
             answer = await self._peek(session, image, plan, params, at, again, written, given=given)
         except TidemarkError:  # of rows that it saw, and behind a savepoint the block goes on
-            looked = at or session.written_ts  # or later
-            transaction.failed_ts = min(transaction.failed_ts or looked, looked)
-            self._saw(transaction, image, plan, params, given, key)
+            if at is not None:  # else a controller chose, and does not say where
+                transaction.failed_ts = min(transaction.failed_ts or at, at)
+                self._saw(transaction, image, plan, params, given, key)
             raise
         if not again:
             assert answer.as_of is not None, "a controller says where it read"

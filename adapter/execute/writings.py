@@ -34,7 +34,7 @@ from adapter.state.session_state import SessionState
 from adapter.state.transaction import Transaction
 from adapter.state.variables import SERIALIZABLE
 from collection.columns import sql_type
-from journal.errors import Conflict, InvalidUsage, Rejected
+from journal.errors import Conflict, InvalidUsage, Rejected, TidemarkError
 from oracle.errors import SnapshotTooOld
 from sql.objects.given import Given
 from sql.objects.watched import same_answers
@@ -78,8 +78,10 @@ class Writings:
                     await self._commits.commit(block, block.buffer)
                     session.written_ts = max(session.written_ts, block.written_ts)
                 return result
-            except (Conflict, SnapshotTooOld):
-                if session.defers_writes or done == TRIES_MAX - 1:
+            except TidemarkError as error:
+                lost = isinstance(error, Conflict | SnapshotTooOld)
+                if session.defers_writes or done == TRIES_MAX - 1 or not lost:
+                    _seen_too(session, block)
                     raise
         raise AssertionError("unreachable: the last try raises or returns")
 
@@ -177,6 +179,17 @@ def _taken_over(session: SessionState, block: SessionState, before: int) -> None
         outer.changed = outer.changed or inner.changed
         outer.saw(inner.tables_read, chain.from_iterable(inner.ranges_read.values()))
         outer.keys_read |= inner.keys_read
+
+
+def _seen_too(session: SessionState, block: SessionState) -> None:
+    """What ``block`` has read counts as read by ``session``, though its statement failed: its error is of these rows,
+    and behind a savepoint the session's block goes on."""
+    outer, inner = session.transaction, block.transaction
+    if not outer.in_block or inner.hangs_from is None:
+        return
+    outer.saw(inner.tables_read, chain.from_iterable(inner.ranges_read.values()))
+    outer.keys_read |= inner.keys_read
+    outer.failed_ts = min(outer.failed_ts or inner.hangs_from, inner.hangs_from)
 
 
 def _hanging_on(entry: Rows, looked: Looked) -> Rows:

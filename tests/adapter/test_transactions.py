@@ -135,7 +135,18 @@ def test_a_serializable_block_that_read_one_key_hangs_on_that_alone(read, refuse
 
 
 @pytest.mark.parametrize("first", [False, True])
-@pytest.mark.parametrize("read", ["select 1 / n from k where id = 2", "select 1 / n from k", "update k set n = 1 / n"])
+@pytest.mark.parametrize(
+    "read",
+    [
+        "select 1 / n from k where id = 2", "select 1 / n from k", "update k set n = 1 / n",
+        "update k set n = 1 / n where id = 2", "insert into u select 1 / n from k", "delete from k where 1 / n > 5",
+        "with x as (insert into u select 1 / n from k returning a) select * from x",
+        "with x as (update k set n = n returning n) select 1 / n from x",
+        "merge into u using k on u.a = k.id when not matched then insert values (1 / k.n)",
+        "merge into k using t on k.id = t.a + 1 when matched then update set n = 1 / k.n",
+        "insert into k values (2, 5) on conflict (id) do update set n = 1 / k.n",
+    ],
+)  # fmt: skip
 def test_what_a_failed_statement_saw_is_what_the_block_read(read, first):
     """Its error says what a row holds, and behind a savepoint the block goes on."""
 
@@ -159,6 +170,27 @@ def test_what_a_failed_statement_saw_is_what_the_block_read(read, first):
             await block.execute("insert into u values (7)")
             await other.execute("update k set n = 6 where id = 2")
             await block.commit()
+
+    run(story)
+
+
+@pytest.mark.parametrize("isolation", ["serializable", "strict serializable"])
+@pytest.mark.parametrize("level", [None, *IsolationLevel])
+def test_what_failed_alone_refuses_nothing(level, isolation):
+    async def story(block, other, world):
+        await other.execute("create table k (id int primary key, n int)")
+        await other.execute("insert into k values (1, 1), (2, 0)")
+        await block.execute(f"set tidemark.isolation = '{isolation}'")
+        await block.commit()
+        await block.set_isolation_level(level)
+        for read in ("select 1 / n from k", "select 1 / n from k where id = 2"):
+            await block.execute("savepoint s")
+            with pytest.raises(errors.DivisionByZero):
+                await block.execute(read)
+            await block.execute("rollback to s")
+            await block.execute("insert into u values (7)")
+            await block.commit()
+        assert await one(other, "select count(*) from u where a = 7") == 2
 
     run(story)
 
