@@ -426,6 +426,13 @@ def _always(name: str) -> Callable[[Typer, exp.Expression, Scope], PgType]:
     return lambda c, node, scope: PgType(name)
 
 
+def _uuid(c: Typer, node: exp.Expression, scope: Scope) -> PgType:
+    """``gen_random_uuid``: of arguments there is none, which is said where it is called."""
+    for each in arguments(node):
+        c.visit(each, scope)
+    return PgType("uuid")
+
+
 def call(c: Typer, node: exp.Func, scope: Scope) -> tuple[PgType, bool]:
     """What a function gives, and whether it makes rows."""
     name = node.meta[CALLED] = called(node)
@@ -483,5 +490,5 @@ RULES: dict[type[exp.Expression], Callable] = {
     exp.CurrentUser: _always("name"), exp.SessionUser: _always("name"), exp.CurrentCatalog: _always("name"),
     exp.CurrentDatabase: _always("name"), exp.CurrentSchema: _always("name"), exp.CurrentVersion: _always("text"),
     exp.CurrentTimestamp: _always("timestamptz"), exp.CurrentDate: _always("date"),
-    exp.Localtimestamp: _always("timestamp"), exp.SimilarTo: _similar, exp.Uuid: _always("uuid"),
+    exp.Localtimestamp: _always("timestamp"), exp.SimilarTo: _similar, exp.Uuid: _uuid,
 }  # fmt: skip
