@@ -162,6 +162,8 @@ def measure(stack: Stack, minutes: float) -> list[Point]:
                 raise load.failed[0]
             until = begun + len(found) * POINT_S
             time.sleep(max(0.0, until - time.monotonic()))  # a point is a minute of time
+    if load.failed:
+        raise load.failed[0]
     _check(stack, load)
     return found
 
@@ -180,16 +182,17 @@ class Disk:
 
     def __init__(self, stack: Stack) -> None:
         self._stack = stack
-        self._seen: dict[int, int] = {}
 
     def written(self) -> int:
+        """What children wrote that ended is with their parents, which have waited for them."""
+        found = 0
         for pid in _with_children(set(self._stack.supervisor.pids().values())):
             try:
                 told = Path(f"/proc/{pid}/io").read_text()
             except OSError:  # it has ended since
                 continue
-            self._seen[pid] = int(dict(line.split(": ") for line in told.splitlines())["write_bytes"])
-        return sum(self._seen.values())
+            found += int(dict(line.split(": ") for line in told.splitlines())["write_bytes"])
+        return found
 
 
 def _with_children(pids: set[int]) -> set[int]:
@@ -290,6 +293,8 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--minutes", type=float, default=60, help="how long (default: %(default)s)")
     parser.add_argument("--out", type=Path, default=TABLE.parent, help="where table and plot go (default: beside it)")
     arguments = parser.parse_args(argv)
+    if arguments.minutes < 2:
+        parser.error("a plot takes two minutes at least")
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as data:
         port, broker_port = free_ports(2)
         with running(Settings(data=Path(data), env="bench", port=port, broker_port=broker_port)) as stack:

@@ -36,6 +36,9 @@ from sql.objects.names import cluster_named
 from sql.statements.plans import SelectPlan
 from trees.errors import unsupported
 
+OF_ROWS = ("21", "22", "23")
+"""Classes of errors that say something of rows; others are of the statement, or of who should read."""
+
 
 class Reads:
     """Asks controllers by ``peeks``; ``plans`` has long texts written beside the loop.  What reads nothing but rows
@@ -76,8 +79,9 @@ class Reads:
         at = transaction.read_ts if again else as_of
         try:
             answer = await self._peek(session, image, plan, params, at, again, written, given=given)
-        except TidemarkError:  # of rows that it saw, and behind a savepoint the block goes on
-            if at is not None:  # else a controller chose, and does not say where
+        except TidemarkError as error:  # of rows that it saw, and behind a savepoint the block goes on
+            # Of what a controller chose itself an error does not say where that was.
+            if at is not None and error.sqlstate[:2] in OF_ROWS:
                 transaction.failed_ts = min(transaction.failed_ts or at, at)
                 self._saw(transaction, image, plan, params, given, key)
             raise

@@ -58,7 +58,10 @@ class Given(NamedTuple):
     @property
     def size(self) -> int:
         """About the bytes that they take as Arrow's."""
-        texts = (len(each) for column in self.columns for each in column if type(each) is str)
+        texts = (
+            len(each) if each.isascii() else len(each.encode())
+            for column in self.columns for each in column if type(each) is str
+        )  # fmt: skip
         return VALUE_BYTES * len(self.columns) * self.count + sum(texts)
 
 

@@ -194,7 +194,8 @@ def _storage(told: Told) -> Iterable[Row]:
     beside what is there of it."""
     said = told.controllers.get(f"{STORAGE}/", {}).get("segments", {})
     failing, sums = said.get("failing", {}), said.get("collections")
-    nothing = {} if sums is None else {"files": 0, "bytes": 0, "changes": 0, "rows": 0}
+    all_told = sums is not None and said.get("collections_in_all", 0) <= len(sums)
+    nothing = {"files": 0, "bytes": 0, "changes": 0, "rows": 0} if all_told else {}
     for item in told.image.objects():
         if not isinstance(item, (Table, Source, Errors, MaterializedView)):
             continue

@@ -278,7 +278,14 @@ class Indexes:
             arrangement = Arrangement(index.key_columns)
             after = DataTs(-1)
         try:
-            arrangement.apply(_updates(relation.changes(after, through)), DataTs(through + 1))
+            try:
+                arrangement.apply(_updates(relation.changes(after, through)), DataTs(through + 1))
+            except InvalidUsage:
+                if after >= relation.since:
+                    raise
+                # It forgot just now, before it gave anything.
+                arrangement = Arrangement(index.key_columns)
+                arrangement.apply(_updates(relation.changes(DataTs(-1), through)), DataTs(through + 1))
             index.arrangement = arrangement
         except TooLarge as error:
             index.off = _Off(error.message, AGAIN_ROWS_MAX)

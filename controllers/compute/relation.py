@@ -438,11 +438,14 @@ class Relation:
         with self._residing:
             held = self._resident
             if as_of not in held:
-                before = max((ts for ts in held if self._since <= ts < as_of), default=None)
+                before, let_go = self._newest_of(held, as_of)
                 if before is None:
                     held[as_of] = self.delta(DataTs(-1), as_of)
                 else:
-                    delta = self.delta(DataTs(before), as_of)
+                    try:
+                        delta = self.delta(before, as_of)
+                    finally:
+                        let_go()
                     grown = pa.concat_tables([held[before], delta]) if delta.num_rows else held[before]
                     # Retracted rows and small pieces go when they are many.
                     if grown.num_rows > 2 * self.count + TAIL_ROWS_MAX:
@@ -454,6 +457,14 @@ class Relation:
             found = held[as_of]
             self._resident = {ts: held[ts] for ts in sorted(held)[-2:]}
             return found
+
+    def _newest_of(self, held: Iterable[int], as_of: DataTs) -> tuple[DataTs | None, Callable[[], None]]:
+        """The newest of those timestamps below ``as_of`` that stays readable until what is given beside it is called:
+        whoever merges meanwhile may have begun with a horizon above one that can still be read."""
+        with self._lock:
+            first = max(self._since, self._horizon)
+            before = max((ts for ts in held if first <= ts < as_of), default=None)
+            return (None, lambda: None) if before is None else (DataTs(before), self.hold(DataTs(before)))
 
     def present(self, as_of: DataTs, own: pa.Table | None = None) -> pa.Table | None:
         """Its rows at ``as_of``, each as often as it occurs, columns by their names; ``None`` where they are too many
@@ -741,7 +752,9 @@ class Relation:
     def _is_old(self, part: Part) -> bool:
         """Whether most of what is in a chunk cancels out, and nobody may ask any more for when (lock held).  Of what is
         changed no more there comes nothing that it would be merged with."""
-        if not isinstance(part, Chunk) or part.plain or part.merged_through >= part.max_ts:
+        if not isinstance(part, Chunk) or part.plain or part.rows > MERGE_ROWS_MAX:
+            return False
+        if part.merged_through >= part.max_ts:
             return False
         cancels = part.rows > 2 * max(part.net, 0) + TAIL_ROWS_MAX
         return cancels and self._since <= self._horizon >= part.max_ts

@@ -246,11 +246,12 @@ class Sealer:
              "through": through, "columns": _told_columns(each) if n < TOLD_COLUMNS_OF else None}
             for n, (name, through, each) in enumerate(files[:TOLD_MAX])
         ]  # fmt: skip
-        sums = {name: _sums(sealed) for name, sealed in islice(state.collections.items(), TOLD_MAX) if sealed.files}
+        sums = {name: _sums(sealed) for name, sealed in islice(state.collections.items(), TOLD_MAX)}
         failing = {name: each.reason for name, each in list(self._failing.items())}
         gone = len(state.gone)
         return {
-            "files": told, "files_in_all": len(files), "collections": sums, "gone": gone, "failing": failing,
+            "files": told, "files_in_all": len(files), "collections": sums,
+            "collections_in_all": len(state.collections), "gone": gone, "failing": failing,
             "exchanges": self._exchanges, "cuts": self._cuts.count, "collected": self._collected,
             "files_written": self._files.written, "bytes_written": self._files.written_bytes,
         }  # fmt: skip

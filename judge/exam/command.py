@@ -64,15 +64,15 @@ def killing(
 ) -> Iterator[None]:  # fmt: skip
     """Within it the stack's processes are killed -9 one after the other, again and again; ``killed`` says which.
 
-    Behind each kill it waits until ``seen()`` is more than before, ``stall_s`` at most, or ``None``: whoever is killed
-    more often than it can catch up shows nothing that could be wrong.
+    Behind each kill it waits until ``seen()`` has grown by two, so that one look has begun behind it, ``stall_s`` at
+    most; not where it is ``None``.  Whoever is killed more often than it catches up shows nothing that could be wrong.
     """
     over = threading.Event()
 
     def moves(before: int | None) -> bool:
         """Whether to go on."""
         until = time.monotonic() + stall_s
-        while before is not None and seen() == before and time.monotonic() < until:
+        while before is not None and (now := seen()) is not None and now < before + 2 and time.monotonic() < until:
             if over.wait(LOOK_S):
                 return False
         return not over.is_set()
@@ -82,10 +82,11 @@ def killing(
             for name in sorted(stack.supervisor.pids()):
                 if over.wait(every_s):
                     return
+                before = seen()
                 with suppress(ProcessLookupError, KeyError):  # it is not back yet
                     os.kill(stack.supervisor.pids()[name], signal.SIGKILL)
                     killed.append(name)
-                    if not moves(seen()):
+                    if not moves(before):
                         return
 
     thread = threading.Thread(target=kill, name="exam-kills")

@@ -87,7 +87,7 @@ class Exam:
         self.stall_s = STALL_S + count / CAUGHT_UP_A_S
         """Without anything new, after which it is given up."""
         self.looks: int | None = None
-        """At all views since all transfers were sent; ``None`` before."""
+        """At all views since all transfers were sent; ``None`` before, and once all were seen."""
 
     def prepare(self) -> None:
         """Have the topic, the source, the views and their sinks made, and all sinks begun: before one has, nobody can
@@ -172,6 +172,7 @@ class Exam:
             self.looks += 1
             told(seen)
             if seen >= self._count:
+                self.looks = None
                 return self._ask(self._mark)
             if seen != before:
                 before, since = seen, time.monotonic()

@@ -195,6 +195,21 @@ def test_what_failed_alone_refuses_nothing(level, isolation):
     run(story)
 
 
+def test_what_failed_before_it_read_refuses_nothing():
+    async def story(block, other, world):
+        await other.execute("create materialized view m as select count(*) as n from t")
+        await block.set_isolation_level(IsolationLevel.SERIALIZABLE)
+        await block.execute("insert into t values (5)")
+        await block.execute("savepoint s")
+        with pytest.raises(errors.FeatureNotSupported):
+            await block.execute("select * from m")  # of what it has written itself
+        await block.execute("rollback to s")
+        await other.execute("insert into t values (6)")
+        await block.commit()
+
+    run(story)
+
+
 def test_what_was_read_was_written_and_then_dropped():
     async def story(block, other, world):
         assert await one(block, "select count(*) from t") == 1

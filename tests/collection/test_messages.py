@@ -664,7 +664,7 @@ def test_a_registry_is_told_schemas_and_says_what_it_does_not_take(monkeypatch) 
     ],
 )  # fmt: skip
 def test_what_is_in_a_record_in_a_record_is_shown_as_json_has_it(kind, value, shown, registry) -> None:
-    """As PostgreSQL's ``to_jsonb`` shows the column that it would be by itself."""
+    """As PostgreSQL's ``to_jsonb`` has them, the digits of doubles and of seconds apart."""
     inner = {"type": "record", "name": "inner", "fields": [{"name": "x", "type": kind}]}
     schema = {"type": "record", "name": "outer", "fields": [{"name": "r", "type": inner}]}
     number = registry.register("nested", schema)

@@ -262,3 +262,20 @@ def test_few_rows_are_held_whatever_their_history(tmp_path, monkeypatch) -> None
     put(8, *((k, 9, -1) for k in range(20, 30)))
     assert there.resident(DataTs(8)) is None and there.count == 5, "more changes than are looked through"
     there.close()
+
+
+def test_a_version_that_may_go_is_none_to_begin_with(tmp_path) -> None:
+    """Whoever merges may have begun with a horizon above it: what was there then cannot be asked for any more."""
+    there, asked = relation(tmp_path), []
+    for ts in (5, 12, 19):
+        rows = pa.table({"k": pa.array([ts], pa.int32()), "v": pa.array([ts]), DIFF: pa.array([1])})
+        there.append([stamp(rows, ts, there.types)], DataTs(ts + 1))
+    whole = there.delta
+    there.delta = lambda after, through: asked.append((after, through)) or whole(after, through)
+    there.resident(DataTs(5))
+    there.resident(DataTs(12))
+    there.allow_compaction(DataTs(15))
+    assert there.resident(DataTs(19)).num_rows == 3
+    there.resident(DataTs(19))
+    assert asked == [(-1, 5), (5, 12), (-1, 19)] and not there._held
+    there.close()
