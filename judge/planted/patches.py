@@ -266,7 +266,7 @@ def phantoms_unnamed(planted: Applied) -> None:
     correct = inserter.keys_written
 
     def keys_written(entries):
-        empty = [replace(each, rows=each.rows.slice(0, 0), more_keys=frozenset()) for each in entries]
+        empty = [replace(each, held=each.rows.slice(0, 0), more_keys=frozenset()) for each in entries]
         return correct([one if one.removed is not None else other for one, other in zip(entries, empty, strict=True)])
 
     planted.replace(inserter, "keys_written", keys_written)
