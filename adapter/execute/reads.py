@@ -82,7 +82,7 @@ class Reads:
         except TidemarkError as error:  # of rows that it saw, and behind a savepoint the block goes on
             # Of what a controller chose itself an error does not say where that was.
             if at is not None and error.sqlstate[:2] in OF_ROWS:
-                transaction.failed_ts = min(transaction.failed_ts or at, at)
+                transaction.failed_at(at)
                 self._saw(transaction, image, plan, params, given, key)
             raise
         if not again:

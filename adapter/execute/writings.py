@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 
 import pyarrow as pa
 
@@ -177,8 +176,7 @@ def _taken_over(session: SessionState, block: SessionState, before: int) -> None
         if not session.reads_at_one_timestamp or not outer.read_ts:
             outer.read_ts, outer.image = inner.read_ts, inner.image
         outer.changed = outer.changed or inner.changed
-        outer.saw(inner.tables_read, chain.from_iterable(inner.ranges_read.values()))
-        outer.keys_read |= inner.keys_read
+        outer.saw_with(inner)
 
 
 def _seen_too(session: SessionState, block: SessionState) -> None:
@@ -187,9 +185,8 @@ def _seen_too(session: SessionState, block: SessionState) -> None:
     outer, inner = session.transaction, block.transaction
     if not outer.in_block or inner.hangs_from is None:
         return
-    outer.saw(inner.tables_read, chain.from_iterable(inner.ranges_read.values()))
-    outer.keys_read |= inner.keys_read
-    outer.failed_ts = min(outer.failed_ts or inner.hangs_from, inner.hangs_from)
+    outer.saw_with(inner)
+    outer.failed_at(inner.hangs_from)
 
 
 def _hanging_on(entry: Rows, looked: Looked) -> Rows:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import chain
 from typing import NamedTuple
 
 from adapter.state.interfaces import Kind
@@ -116,6 +117,15 @@ class Transaction:
                 self.tables_read.add(each.collection)
             if each.collection in self.tables_read:
                 del self.ranges_read[each.collection]
+
+    def saw_with(self, part: Transaction) -> None:
+        """It has read what ``part`` has, a block within it."""
+        self.saw(part.tables_read, chain.from_iterable(part.ranges_read.values()))
+        self.keys_read |= part.keys_read
+
+    def failed_at(self, ts: DataTs) -> None:
+        """A read there failed."""
+        self.failed_ts = min(self.failed_ts or ts, ts)
 
     def fail(self) -> None:
         """A statement failed: the block takes nothing more but its end.  Nothing happens outside of a block."""

@@ -272,20 +272,19 @@ class Indexes:
         relation = self._inventory.relation_through(index.relation_id, through)
         if [c.id for c in relation.columns] != [column_id for column_id, _ in index.layout]:
             return  # it got columns just now: whoever asks next finds another index in this one's place
-        after = DataTs(arrangement.upper - 1)
-        if 0 <= after < relation.since:
-            # It lay idle while the relation forgot: begin anew.
-            arrangement = Arrangement(index.key_columns)
-            after = DataTs(-1)
         try:
-            try:
-                arrangement.apply(_updates(relation.changes(after, through)), DataTs(through + 1))
-            except InvalidUsage:
-                if after >= relation.since:
-                    raise
-                # It forgot just now, before it gave anything.
-                arrangement = Arrangement(index.key_columns)
-                arrangement.apply(_updates(relation.changes(DataTs(-1), through)), DataTs(through + 1))
+            while True:
+                after = DataTs(arrangement.upper - 1)
+                if 0 <= after < relation.since:
+                    # It lay idle while the relation forgot: begin anew.
+                    arrangement = Arrangement(index.key_columns)
+                    continue
+                try:
+                    arrangement.apply(_updates(relation.changes(after, through)), DataTs(through + 1))
+                    break
+                except InvalidUsage:
+                    if not 0 <= after < relation.since:
+                        raise  # else it forgot just now, before it gave anything
             index.arrangement = arrangement
         except TooLarge as error:
             index.off = _Off(error.message, AGAIN_ROWS_MAX)

@@ -12,13 +12,14 @@ import pyarrow as pa
 import pytest
 from immutables import Map
 
-from catalog_log.objects import MATERIALIZED_VIEW, Column, Table
+from catalog_log.objects import INDEX, MATERIALIZED_VIEW, Column, Table
 from collection.binding import Binding
 from collection.columns import DIFF
 from controllers.arrangements.tuples import to_rows
 from controllers.changes import stamp
 from controllers.compute import relation as module
 from controllers.compute.feed import Feed
+from controllers.compute.indexes import Indexes, _Index
 from controllers.compute.inventory import Inventory
 from controllers.compute.relation import Relation
 from controllers.protocol import ControllerState, Created
@@ -278,4 +279,27 @@ def test_a_version_that_may_go_is_none_to_begin_with(tmp_path) -> None:
     assert there.resident(DataTs(19)).num_rows == 3
     there.resident(DataTs(19))
     assert asked == [(-1, 5), (5, 12), (-1, 19)] and not there._held
+    there.close()
+
+
+def test_an_index_whose_relation_forgets_while_it_is_brought_along_begins_anew(tmp_path) -> None:
+    there = relation(tmp_path)
+    index = _Index(made(INDEX, "u9", on=("u1",), key=("k",)), ITEM)
+    index.layout = [(column.id, column.type) for column in there.columns]
+    indexes = Indexes(SimpleNamespace(relation_through=lambda *_: there), "default", 1000, None)
+
+    def put(ts: int) -> None:
+        rows = pa.table({"k": pa.array([ts], pa.int32()), "v": pa.array([ts]), DIFF: pa.array([1])})
+        there.append([stamp(rows, ts, there.types)], DataTs(ts + 1))
+        indexes._bring_locked(index, DataTs(ts))
+
+    def forgets(after: int, through: int):
+        there.reset_since(DataTs(15))
+        return whole(after, through)
+
+    put(5)
+    whole, there.changes = there.changes, forgets
+    put(19)
+    assert index.arrangement.upper == 20 and index.arrangement.since >= 15
+    assert there.since == 15 and index.off is None
     there.close()
