@@ -164,8 +164,11 @@ class _History:
         """By partition, when each message was acknowledged and where it is."""
         found: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for op in self.produces:
-            for partition, offset in op.result["offsets"] if op.ok else ():
-                found[partition].append((op.end or 0, offset))
+            for name, partition, offset in _acknowledged(op):
+                if offset is None and name in self.places:
+                    offset = self.places[name][1].offset
+                if offset is not None:
+                    found[partition].append((op.end or 0, offset))
         return found
 
     def check(self) -> Iterator[Anomaly]:
@@ -190,13 +193,13 @@ class _History:
 
     def _witness(self) -> Iterator[Anomaly]:
         for op in self.produces:
-            for said, (partition, offset) in zip(op.value["messages"], op.result["offsets"] if op.ok else (),
-                                                 strict=False):  # fmt: skip
-                at = self.places.get(said["name"])
-                if op.before(self.log) and (at is None or (at[0], at[1].offset) != (partition, offset)):
+            for name, partition, offset in _acknowledged(op):
+                at = self.places.get(name)
+                there = at is not None and at[0] == partition and offset in (None, at[1].offset)
+                if op.before(self.log) and not there:
                     where = "nowhere" if at is None else "elsewhere"
-                    text = f"op {op.index} was told that {said['name']} is at {partition}/{offset}, and it is {where}"
-                    yield Anomaly("lost-message", text, (op.index, self.log.index), said["name"])
+                    text = f"op {op.index} was told that {name} is at {partition}/{offset}, and it is {where}"
+                    yield Anomaly("lost-message", text, (op.index, self.log.index), name)
         for name, (_, message) in self.places.items():
             if name not in self.names:
                 yield Anomaly("stranger", f"the topic has {name} of {message.key} at {message.offset}, which nobody "
@@ -354,6 +357,13 @@ class _History:
         if late >= most:
             text = f"op {read.index}, the last read, is of partition {number} through {most} at the most"
             yield Anomaly("lost", f"{text}; offset {late} had been acknowledged long before", (read.index,))
+
+
+def _acknowledged(op: Op) -> Iterator[tuple[str, int, int | None]]:
+    """The messages of ``op``, with where they are said to be.  At which offset is not known of one that was sent again,
+    and that the broker had already: it says no more than that."""
+    for said, (partition, offset) in zip(op.value["messages"], op.result["offsets"] if op.ok else (), strict=False):
+        yield said["name"], partition, offset
 
 
 def _least_behind(begun: Sequence[tuple[int, int]]) -> tuple[list[int], list[int]]:

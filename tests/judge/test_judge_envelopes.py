@@ -33,7 +33,8 @@ class Told:
                            ended, outcome, result if outcome == OK else None))  # fmt: skip
         return self
 
-    def p(self, text: str, start: float, end: float | None = None, outcome: str = OK, lands: bool = True) -> Told:
+    def p(self, text: str, start: float, end: float | None = None, outcome: str = OK, lands: bool = True,
+          where: bool = True) -> Told:  # fmt: skip
         messages, offsets = [], []
         for word in text.split():
             key, what, name = KEYS[word[0]], KINDS[word[1]], word[2:]
@@ -42,7 +43,7 @@ class Told:
             if lands:
                 offset = 10 * len(self.topic[partition])  # what is between ends transactions, or was compacted
                 self.topic[partition].append([offset, key, name, what, int(name) if what == PUT else 0])
-                offsets.append([partition, offset])
+                offsets.append([partition, offset if where else None])
         return self._add("produce", {"messages": messages}, start, end, outcome, {"offsets": offsets})
 
     def r(self, text: str, start: float, end: float, at: int | None = None, last: bool = False,
@@ -79,6 +80,7 @@ PASS = {
     "taken away where nothing was": Told().p("a-1 b=2 a-3", 0, 1).r("b=2", 2, 3).r("b=2", 100, 101, last=True),
     "all of it at last": begun().r("b=2 x=4 y=6", 100, 101, last=True, sums=[[0, 1, 4], [1, 2, 8]]),
     "late, but not yet too late": begun().r("a=1", 5, 6, last=True),
+    "sent again, so that nobody is told where": Told().p("a=1", 0, 1, where=False).r("a=1", 100, 101, last=True),
     "refused": begun().r("", 2, 3, outcome=FAIL).r("a=1", 4, 5),
 }  # fmt: skip
 
@@ -96,6 +98,8 @@ MUST_FAIL = {
     "an error without what came before": (Told().p("a=1 a!2", 0, 1).r("", 2, 3, bad=[(0, 10)]), "no-prefix"),
     "an error is missing": (Told().p("a!1 a=2", 0, 1).r("a=2", 2, 3), "no-prefix"),
     "as of one time two answers": (begun().r("a=1", 2, 3, at=20).r("a=3 b=2", 4, 5, at=20), "two-answers"),
+    "lost, and nobody was told where it was": (Told().p("a=1", 0, 1).p("b=2", 2, 3, where=False)
+                                               .r("a=1", 100, 101, last=True), "lost"),
     "back": (begun().r("a=3 b=2", 2, 3).r("a=1 b=2", 4, 5), "went-back"),
     "back, of one key": (begun().r("a=3 b=2", 2, 3).k("a", "a=1", 4, 5), "went-back"),
     "back between timestamps": (begun().r("a=3 b=2", 2, 3, at=20).r("a=1", 4, 5, at=30), "went-back"),
@@ -127,6 +131,13 @@ def test_must_fail(told: Told, kind: str) -> None:
         ops = [replace(op, result={"offsets": [[0, 10]]}) if op.index == 1 else op for op in ops]
     verdict = check(ops)
     assert verdict.valid == INVALID and verdict.kinds == {kind}, verdict
+
+
+def test_a_message_that_was_acknowledged_somewhere_is_on_its_partition() -> None:
+    told = begun().p("b=8", 2, 3, where=False).r("a=1", 4, 5).log()
+    assert check(told.ops).valid == VALID
+    told.ops[-1].result["partitions"]["0"].pop()
+    assert check(told.ops).kinds == {"lost-message"}
 
 
 def test_a_message_of_nobody_makes_the_topic_no_witness() -> None:
