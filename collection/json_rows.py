@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import io
 import json
+import operator
 import re
 from collections.abc import Sequence
 from functools import lru_cache
@@ -48,8 +49,11 @@ path for this many neighbours only."""
 _CHUNK_BYTES_MAX = 4 * 1024 * 1024
 
 _STRING_BYTES = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
-_NOT_JSON_NUMBERS = (b"NaN", b"Inf")
 _POSITION = "\x7f"
+_NUMBERS = [b'{"\x7f":%d,' % number for number in range(_CHUNK_ROWS)]
+"""How each object of a chunk begins."""
+
+_BEHIND_BRACE = operator.itemgetter(slice(1, None))
 
 
 class BadRow(NamedTuple):
@@ -215,10 +219,8 @@ def _chunks(values: Sequence[bytes | None]):
     start = 0
     while start < len(values):
         chunk = values[start : start + _CHUNK_ROWS]
-        size = sum(len(v) for v in chunk if v)
-        while size > _CHUNK_BYTES_MAX and len(chunk) > 1:
+        while len(chunk) > 1 and sum(map(len, filter(None, chunk))) > _CHUNK_BYTES_MAX:
             chunk = chunk[: len(chunk) // 2]
-            size = sum(len(v) for v in chunk if v)
         yield start, chunk
         start += len(chunk)
 
@@ -228,12 +230,13 @@ def _fast(
 ) -> tuple[pa.Table, dict[int, tuple[()] | BadRow]] | None:
     """The rows of the chunk where every value is one beyond doubt, or has none as ``member``: with the verdict on each
     of these, by its place.  Otherwise ``None``."""
-    numbered = []
-    for index, value in enumerate(values):
-        if not value or value[0] != 0x7B or value.count(b"{") + value.count(b"[") > DEPTH_MAX:
+    for value in values:
+        if not value or value[0] != 0x7B:
             return None
-        numbered.append(b'{"\x7f":%d,%b' % (index, value[1:]))
-    joined = b"\n".join(numbered)
+        # What is shorter and as deep closes less than it opens: Arrow refuses it.
+        if len(value) > 2 * DEPTH_MAX and value.count(b"{") + value.count(b"[") > DEPTH_MAX:
+            return None
+    joined = b"\n".join(map(operator.add, _NUMBERS, map(_BEHIND_BRACE, values)))
     if _looks_odd(joined, len(values)) or any(_POSITION in name for name in (member, *(each.name for each in plan))):
         return None
     if any(field.sql.is_array or field.sql.name == "jsonb" for field in plan):
@@ -286,16 +289,22 @@ def _taken_apart(members: pa.ChunkedArray) -> tuple[list[pa.ChunkedArray], list[
 
 
 def _looks_odd(joined: bytes, count: int) -> bool:
-    if joined.count(b"\x7f") != count or b"\\u007" in joined or b"\\u0000" in joined:
+    if joined.count(b"\x7f") != count:
+        return True
+    # One byte is found ten times as fast as more, and most text has none of these.
+    if b"\\" in joined and (b"\\u007" in joined or b"\\u0000" in joined):
         return True
     try:
         joined.decode("utf-8")
     except UnicodeDecodeError:
         return True
-    if not any(each in joined for each in _NOT_JSON_NUMBERS):
+    if not _has_no_number(joined):
         return False
-    outside = _STRING_BYTES.sub(b"", joined)
-    return any(each in outside for each in _NOT_JSON_NUMBERS)
+    return _has_no_number(_STRING_BYTES.sub(b"", joined))
+
+
+def _has_no_number(data: bytes) -> bool:
+    return b"N" in data and b"NaN" in data or b"I" in data and b"Inf" in data
 
 
 @lru_cache(maxsize=8)

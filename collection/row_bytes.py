@@ -17,7 +17,8 @@ import pyarrow as pa
 
 from collection.columns import Columns, arrow_schema, sql_type
 from collection.rows import defined_once, from_physical, physical, to_physical
-from collection.woven import long_bytes, woven_records
+from collection.unwoven import Field, unwoven
+from collection.woven import WOVEN_ROWS_MIN, long_bytes, woven_records
 from values.types import avro_type
 
 
@@ -44,6 +45,12 @@ def rows_of(columns: Columns, rows: Sequence[bytes]) -> pa.Table:
     """What :func:`row_bytes` was given."""
     if not rows:
         return arrow_schema(columns).empty_table()
+    found = None if len(rows) < WOVEN_ROWS_MIN else _unwoven(columns, rows)
+    return rows_one_by_one(columns, rows) if found is None else found
+
+
+def rows_one_by_one(columns: Columns, rows: Sequence[bytes]) -> pa.Table:
+    """As :func:`rows_of`, value by value: what that is held against."""
     _, schema = _schemas(_types(columns))
     data = b"".join([long_bytes(len(rows)), *rows, _END])
     read = fastavro.schemaless_reader(io.BytesIO(data), schema, None)
@@ -51,8 +58,19 @@ def rows_of(columns: Columns, rows: Sequence[bytes]) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=arrow_schema(columns))
 
 
+def _unwoven(columns: Columns, rows: Sequence[bytes]) -> pa.Table | None:
+    schema = arrow_schema(columns)
+    types = [physical(avro_type(sql_type(each.type))) for each in columns]
+    fields = [Field(avro, field.type) for avro, field in zip(types, schema, strict=True)]
+    found = unwoven(_COMES.join([b"", *rows]), len(rows), fields)
+    return None if found is None else pa.Table.from_arrays(found.columns, schema=schema)
+
+
 _END = b"\0"
 """Of an array."""
+
+_COMES = long_bytes(1)
+"""The diff of a row, before it."""
 
 
 def _types(columns: Columns) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ from schemas.avro_messages import BadMessage, BadSchema, Schema, read_schema, re
 from values.bad_text import BadText
 from values.from_json import text_converter
 from values.json_values import BadValue, string
-from values.text.jsonb import digits_meant, of_json, parse_jsonb, plain_jsonb
+from values.text.jsonb import digits_meant, of_json, parse_jsonb, plain_jsonb, plain_jsonbs
 
 Cells = tuple[object, ...]
 Decode = Callable[[bytes], "Cells | BadRow"]
@@ -90,9 +90,13 @@ def header_of(format: Format) -> Callable[[bytes], bool] | None:
     return is_header
 
 
-def json_key(may_say_schema: bool = False) -> Decoder:
-    """What reads a key that is JSON of any kind, as one ``jsonb``.  Of one that says its own schema, where it may
-    (:func:`unwrapped`), that is what is in it: a schema that becomes another makes no other key."""
+def json_key(columns: Columns, may_say_schema: bool = False) -> Decoder:
+    """What reads a key that is JSON of any kind, as ``columns``, which are one ``jsonb``.
+
+    Of one that says its own schema, where it may (:func:`unwrapped`), that is what is in it: a schema that becomes
+    another makes no other key.
+    """
+    schema = arrow_schema(columns)
 
     def decode(data: bytes) -> Cells | BadRow:
         plain = plain_jsonb(data)
@@ -106,7 +110,11 @@ def json_key(may_say_schema: bool = False) -> Decoder:
         except BadText as error:
             return BadRow(error.message)
 
-    return Decoder(decode)
+    def many(values: Sequence[bytes]) -> Members | None:
+        plain = plain_jsonbs(values)
+        return None if plain is None else Members(pa.table([pa.array(plain, pa.string())], schema=schema), [], [])
+
+    return Decoder(decode, many=many)
 
 
 def schema_ids(values: Iterable[bytes | None]) -> set[int]:

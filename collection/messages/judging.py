@@ -110,7 +110,7 @@ class Judge:
         self._key: Decoder | None = None
         if self.key_columns and reading.key is not None:
             is_json = reading.key.kind == JSON
-            self._key = json_key(debezium) if is_json else decoder(reading.key, self.key_columns)
+            self._key = json_key(self.key_columns, debezium) if is_json else decoder(reading.key, self.key_columns)
         self._value = decoder(reading.value, value_columns, AFTER if debezium else "")
         self._is_header = header_of(reading.value)
         self._metadata = [_METADATA[role] for _, role in columns if role in METADATA]
@@ -161,70 +161,67 @@ class Judge:
         return KeyedTable(keys, [each.row is not None for each in judged.keyed], rows, judged.bad)
 
     def _keyed_at_once(self, messages: Sequence[Message]) -> KeyedTable | None:
-        decode, many = self._key, self._value.many
-        if decode is None or self._is_header is not None or many is None:
+        many = self._value.many
+        if self._key is None or self._is_header is not None or many is None or any(map(_is_large, messages)):
             return None
-        keys: list[Cells] = []
-        of: list[int] = []
-        """Which message each of ``keys`` is of."""
-        bad: list[BadRow] = []
+        told, of, bad = self._keys(messages)
         values: list[bytes] = []
         valued: list[int] = []
-        """Which of ``keys`` each of ``values`` is of."""
-        for index, message in enumerate(messages):
-            _, _, key, value, _, headers = message
-            if headers is None or key is not None and len(key) > LARGE_BYTES:
-                return None
-            cells = _key(decode, self.key_columns, key, self._envelope)
-            if isinstance(cells, BadRow):
-                bad.append(BadRow(cells.reason, index))
-                continue
+        """Which of ``told`` each of ``values`` is of."""
+        for place, index in enumerate(of):
+            value = messages[index].value
             if value is not None:
-                if len(value) > LARGE_BYTES or headers and len(value) + _headers_len(message) > LARGE_BYTES:
-                    return None
                 values.append(value)
-                valued.append(len(keys))
-            keys.append(cells)
-            of.append(index)
+                valued.append(place)
         found = many(values) if values else None
         if found is None:
             return None
-        told = table_from_rows(self.key_columns, keys)
         none = {valued[at] for at in found.empty} | {valued[each.index] for each in found.bad}
         having = [place for place in valued if place not in none] if none else valued
-        rows = self._with_keys(
-            found.rows, told if len(having) == len(keys) else told.take(pa.array(having, pa.int64()))
-        )
+        rows = self._with_keys(found.rows, told if len(having) == len(of) else told.take(pa.array(having, pa.int64())))
         if rows is None:
             return None
         if self._metadata:
             rows = self._with_metadata(rows, [messages[of[place]] for place in having])
         if _may_be_large(rows):
             return None
-        has = np.zeros(len(keys), bool)
+        has = np.zeros(len(of), bool)
         has[having] = True
         if found.bad:
             lost = [valued[each.index] for each in found.bad]
             bad += [BadRow(each.reason, of[place]) for each, place in zip(found.bad, lost, strict=True)]
             bad.sort(key=lambda each: each.index)
-            judged = np.delete(np.arange(len(keys)), lost)
+            judged = np.delete(np.arange(len(of)), lost)
             told, has = told.take(pa.array(judged, pa.int64())), has[judged]
         return KeyedTable(told, has.tolist(), rows, bad)
+
+    def _keys(self, messages: Sequence[Message]) -> tuple[pa.Table, Sequence[int], list[BadRow]]:
+        """Those of ``messages`` that have one, which message each is of, and why the others have none."""
+        assert self._key is not None, "there are some"
+        given = [each.key for each in messages]
+        if self._key.many is not None and None not in given:
+            found = self._key.many(given)
+            if found is not None and found.rows.num_rows == len(messages):
+                return found.rows, range(len(messages)), []
+        keys: list[Cells] = []
+        of: list[int] = []
+        bad: list[BadRow] = []
+        for index, key in enumerate(given):
+            cells = _key(self._key, self.key_columns, key, self._envelope)
+            if isinstance(cells, BadRow):
+                bad.append(BadRow(cells.reason, index))
+            else:
+                keys.append(cells)
+                of.append(index)
+        return table_from_rows(self.key_columns, keys), of, bad
 
     def _values_at_once(self, messages: Sequence[Message]) -> Members | None:
         """The values of ``messages``, which all have one."""
         many = self._value.many
-        if many is None or not messages:
+        if many is None or not messages or any(map(_is_large, messages)):
             return None
-        values = []
-        for message in messages:
-            _, _, _, value, _, headers = message
-            if value is None or headers is None or len(value) > LARGE_BYTES:
-                return None
-            if headers and len(value) + _headers_len(message) > LARGE_BYTES:
-                return None
-            values.append(value)
-        return many(values)
+        values = [each.value for each in messages]
+        return None if None in values else many(values)
 
     def _with_keys(self, rows: pa.Table, of_keys: pa.Table) -> pa.Table | None:
         """``rows`` behind the columns that are in their keys alone; ``None`` where another may be another in the key
@@ -305,8 +302,15 @@ def _alike(one: pa.ChunkedArray, other: pa.ChunkedArray) -> bool:
     return one.type == other.type and not pa.types.is_floating(one.type) and one.equals(other)
 
 
-def _headers_len(message: Message) -> int:
-    return sum(len(name) + len(value or b"") for name, value in message.headers) if message.headers else 0
+def _is_large(message: Message) -> bool:
+    """Whether its row is to be measured by itself, or its headers cannot be read."""
+    _, _, key, value, _, headers = message
+    if headers is None or key is not None and len(key) > LARGE_BYTES:
+        return True
+    size = 0 if value is None else len(value)
+    if headers:
+        size += sum(len(name) + len(each or b"") for name, each in headers)
+    return size > LARGE_BYTES
 
 
 def _may_be_large(table: pa.Table) -> bool:

@@ -10,11 +10,13 @@ import threading
 from collections import OrderedDict
 from collections.abc import Collection, Mapping
 from functools import cached_property
+from typing import NamedTuple
 
 from controllers.compute.operators.left import Rest
 from controllers.compute.operators.lowered import Lowered
 from controllers.compute.operators.small import Small, Told
 from controllers.compute.sought import Sought, sought
+from controllers.compute.spark_text import diff_name
 from controllers.peeks.peek import Peek
 from functions.registry import FUNCTIONS
 from journal.errors import InvalidUsage
@@ -24,7 +26,9 @@ from plan import scalars as s
 from plan.calls import is_definite, unknown
 from plan.checked import check
 from plan.counts import rows_at_most
+from plan.deltas import names_in
 from plan.nodes import walk
+from plan.weighted import changes_read, weighted
 from sql.views.kept_views import TEXT_ALONE
 from trees.budget import bounded
 from values.types import SqlType
@@ -38,6 +42,27 @@ KEPT_CHARS_MAX = 4 << 20
 
 _GROWING = frozenset(each.form.lower() for each in FUNCTIONS if each.grows) | {"tm_regex_replace", "tm_format"}
 """What is called in plans that makes long texts of short ones."""
+
+
+class ByChanges(NamedTuple):
+    """``query`` reads changes with ``diff`` in some places, in groups of which each reads those of some relations."""
+
+    query: Lowered
+    diff: str
+    groups: tuple[tuple[str, ...], ...]
+
+    @property
+    def reads(self) -> dict[str, str]:
+        """The relations whose changes it reads, by the names that these have there."""
+        return changes_read(self.query.query.relation)
+
+    def gains(self, changed: Collection[str], gone: Collection[str]) -> bool:
+        """Whether it is less work, where relations ``changed`` are there as changes, and rows of ``gone`` went.
+
+        Not where one is joined with another, or with itself: what came and went meets what came and went.
+        """
+        met = [sum(each in gone for each in group) for group in self.groups]
+        return max(met) == 1 and all(each in changed for group in self.groups for each in group)
 
 
 class PeekQuery(Lowered):
@@ -83,6 +108,18 @@ class PeekQuery(Lowered):
         """Whether it calls what makes them of short ones."""
         found = walk(self.query.relation) if isinstance(self.query, r.Query) else ()
         return any(isinstance(node, s.Call) and node.name in _GROWING for node in found)
+
+    @cached_property
+    def by_changes(self) -> ByChanges | None:
+        """The same asked of changes where that suffices; ``None`` where it needs the rows."""
+        if not isinstance(self.query, r.Query):
+            return None
+        relation = self.query.relation
+        diff = diff_name(names_in(relation))
+        found = bounded(weighted)(relation, diff)
+        if found is None:
+            return None
+        return ByChanges(Lowered(r.Query(found.relation, self.query.names)), diff, found.groups)
 
     def sought(self, types: Mapping[str, Mapping[str, SqlType]]) -> dict[str, list[Sought]]:
         """What it seeks in relations whose columns are of ``types``."""

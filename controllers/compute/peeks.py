@@ -38,7 +38,7 @@ from controllers.compute.operators.left import Left
 from controllers.compute.operators.process import Process
 from controllers.compute.operators.small import Small
 from controllers.compute.peek_query import PeekQuery, query_of
-from controllers.compute.relation import Relation, own_name
+from controllers.compute.relation import Relation, Snapshot, own_name
 from controllers.compute.running import ANSWER_BYTES_MAX, MUCH_ROWS, answered
 from controllers.compute.session import PEEK_POOL, cancel_group, has_ended
 from controllers.compute.sought import Sought
@@ -400,10 +400,11 @@ class PeekDesk:
         reads: ExitStack,
     ) -> pa.Table:  # fmt: skip
         sought, own = _sought(query, relations), _own(peek, relations, as_of)
-        rows = {
-            i: self._rows(sources, each, as_of, sought.get(i, ()), own[i], peek, reads)
+        snapshots = {
+            i: self._snapshot(sources, each, as_of, sought.get(i, ()), own[i], peek, reads)
             for i, each in relations.items()
         }
+        rows = {i: each.rows(sources.apart) for i, each in snapshots.items()}
         brought = unpacked(peek)
         rows |= {i: self._shown(i, table, query, relations, reads) for i, table in brought.items()}
         counts = {i: each.rows_at_most for i, each in relations.items()}
@@ -412,8 +413,12 @@ class PeekDesk:
         counts |= {i: table.num_rows for i, table in brought.items()}
         at_most = query.rows_at_most(counts)
         much = sources.much or _given(query, at_most)
+        asked, changes = query.on_spark, query.by_changes
+        if changes is not None and changes.gains(snapshots.keys(), {i for i, s in snapshots.items() if not s.plain}):
+            asked = changes.query.on_spark
+            rows |= {name: snapshots[i].diffs(changes.diff, sources.apart) for name, i in changes.reads.items()}
         return answered(
-            self._spark, query.on_spark(rows), much, before=query.asked_before(rows), at_most=at_most,
+            self._spark, asked(rows), much, before=query.asked_before(rows), at_most=at_most,
             one_by_one=query.piles_up(relations),
         )  # fmt: skip
 
@@ -434,13 +439,13 @@ class PeekDesk:
         called = [sp.called(sp.column(column), known) for column, known in zip(columns, read.names, strict=True)]
         return sp.select(called, sp.table(view))
 
-    def _rows(
+    def _snapshot(
         self, sources: Sources, relation: Relation, as_of: DataTs, asked: Sequence[Sought], own: pa.Table | None,
         peek: Peek, reads: ExitStack,
-    ) -> exp.Expression:  # fmt: skip
+    ) -> Snapshot:  # fmt: skip
         while True:
             try:
-                return sources.rows(relation, as_of, asked, own)
+                return sources.snapshot(relation, as_of, asked, own)
             except Unavailable:
                 if not relation.superseded:
                     raise

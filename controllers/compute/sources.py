@@ -41,7 +41,7 @@ class Sources(AbstractContextManager):
         self._tables: dict[tuple[Relation, int, int], pa.Table] = {}
         self._deltas: dict[tuple[Relation, int, int], str] = {}
         self._present: dict[tuple[Relation, int], pa.Table | None] = {}
-        self._apart = False
+        self.apart = False
         """Whether rows are asked for so that nothing is tried on those that went."""
 
     def by(self, outlet: Outlet) -> Sources:
@@ -63,7 +63,7 @@ class Sources(AbstractContextManager):
             if failure is None or isinstance(failure, Interrupted | ResultTooLarge) or not self._may_have_gone():
                 raise
             found = copy.copy(self)
-            found._apart = True
+            found.apart = True
             try:
                 return ask(found)
             except Exception as again:
@@ -88,12 +88,12 @@ class Sources(AbstractContextManager):
     ) -> exp.Expression:
         """The rows of ``relation`` at ``as_of``, each as often as it occurs, but perhaps for those for which not all of
         ``sought`` are true; ``own`` as of :meth:`~controllers.compute.relation.Relation.snapshot`."""
-        return self._snapshot(relation, as_of, tuple(sought), own).rows(self._apart)
+        return self.snapshot(relation, as_of, sought, own).rows(self.apart)
 
     def diffs(self, relation: Relation, as_of: DataTs, diff: str = DIFF) -> exp.Expression:
         """The same with ``diff``, not consolidated where nothing failed.  Nothing at all for ``as_of`` before every
         timestamp."""
-        return relation.nothing(diff) if as_of < 0 else self._snapshot(relation, as_of).diffs(diff, self._apart)
+        return relation.nothing(diff) if as_of < 0 else self.snapshot(relation, as_of).diffs(diff, self.apart)
 
     def changed(self, relation: Relation, after: DataTs, through: DataTs) -> bool:
         """Whether ``relation`` differs between the two timestamps."""
@@ -120,7 +120,7 @@ class Sources(AbstractContextManager):
 
     def resident(self, relation: Relation, as_of: DataTs) -> pa.Table | None:
         """The same as of :meth:`diffs`, in memory: columns by position; ``None`` where they are too many for that."""
-        return relation.resident(as_of, self._apart)
+        return relation.resident(as_of, self.apart)
 
     def present(self, relation: Relation, as_of: DataTs) -> pa.Table | None:
         """The rows of ``relation`` at ``as_of``, each as often as it occurs, its columns by their names; ``None`` where
@@ -131,13 +131,14 @@ class Sources(AbstractContextManager):
                 self._present[key] = relation.present(as_of)
             return self._present[key]
 
-    def _snapshot(
-        self, relation: Relation, as_of: DataTs, sought: tuple[Sought, ...] = (), own: pa.Table | None = None
+    def snapshot(
+        self, relation: Relation, as_of: DataTs, sought: Sequence[Sought] = (), own: pa.Table | None = None
     ) -> Snapshot:
-        key = (relation, as_of, sought)
+        """What :meth:`rows` and :meth:`diffs` are of; it lives as long as this."""
+        key = (relation, as_of, tuple(sought))
         with self._lock:
             if key not in self._snapshots:
-                self._snapshots[key] = relation.snapshot(as_of, sought, own)
+                self._snapshots[key] = relation.snapshot(as_of, key[2], own)
             return self._snapshots[key]
 
     def close(self) -> None:

@@ -77,15 +77,10 @@ class KeyedState:
 
     def get(self, keys: Iterable[bytes]) -> dict[bytes, Packed]:
         """The rows of those of ``keys`` that have one."""
-        recent = self._recent
-        found: dict[bytes, Packed] = {}
-        unknown: list[bytes] = []
-        for key in dict.fromkeys(keys):
-            if key not in recent:
-                unknown.append(key)
-            elif (row := recent[key]) is not None:
-                found[key] = row
+        asked, recent = dict.fromkeys(keys), self._recent
+        found = {key: row for key in asked if (row := recent.get(key)) is not None}
         if self._stored:
+            unknown = [key for key in asked if key not in recent]
             for start in range(0, len(unknown), ASKED_AT_ONCE):
                 some = unknown[start : start + ASKED_AT_ONCE]
                 marks = ",".join("?" * len(some))

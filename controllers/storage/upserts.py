@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from catalog_log.objects import Column
 from collection.columns import DIFF, Columns, arrow_schema, diff_schema, sql_type
@@ -52,7 +53,9 @@ class Keys(NamedTuple):
         """Of each of ``keys``, which has their columns; equal ones are alike, however they are written."""
         alike = keys
         for place, column in enumerate(self.key_columns):
-            if not self.as_written and (shortest := _SHORTEST.get(sql_type(column.type))) is not None:
+            shortest = None if self.as_written else _SHORTEST.get(sql_type(column.type))
+            # Without a point there is but one way to show a value.
+            if shortest is not None and pc.any(pc.match_substring(keys.column(place), ".")).as_py():
                 texts = [None if text is None else shortest(text) for text in keys.column(place).to_pylist()]
                 alike = alike.set_column(place, alike.schema.field(place), pa.array(texts, alike.schema.types[place]))
         return list(map(_hash, row_bytes(self.key_columns, canonical(alike))))
@@ -68,24 +71,21 @@ def changed(keys: Keys, told: KeyedTable, hashes: Sequence[bytes], before: Mappi
     """What ``told``, in this order, changes, where ``hashes`` are its keys' and ``before`` is what these had."""
     rows = canonical(told.rows)
     packed = row_bytes(keys.columns, rows)
-    last: dict[bytes, int | None] = {}
-    place = -1
-    for key, there in zip(hashes, told.there, strict=True):
-        place += there
-        last[key] = place if there else None
-    puts = {key: None if at is None else packed[at] for key, at in last.items()}
+    there = np.array(told.there, bool)
+    at = np.where(there, np.cumsum(there) - 1, _NO_ROW)
+    last = dict(zip(hashes, at.tolist(), strict=True))
+    puts = {key: None if place == _NO_ROW else packed[place] for key, place in last.items()}
     went: list[Packed] = []
     places: list[int] = []
     """Of what changes, in order: of ``went`` as -1, -2, …, of ``rows`` as they are."""
-    for key, now in puts.items():
-        old = before.get(key)
+    for place, now, old in zip(last.values(), puts.values(), map(before.get, puts), strict=True):
         if old == now:
             continue
         if old is not None:
             went.append(old)
             places.append(-len(went))
         if now is not None:
-            places.append(last[key])
+            places.append(place)
     return Changed(_taken(keys.columns, rows, went, np.array(places, np.int64)), puts)
 
 
@@ -98,6 +98,9 @@ def _taken(columns: Columns, rows: pa.Table, went: Sequence[Packed], places: np.
     diffs = pa.array(np.where(places < 0, -1, 1).astype(np.int64))
     return pa.Table.from_arrays([*found.columns, diffs], schema=diff_schema(columns))
 
+
+_NO_ROW = -1
+"""In which place a key has none."""
 
 _SHORTEST = {SqlType("jsonb"): shortest, SqlType("numeric"): shortest_number}
 """Of types that are kept as texts, and of which several are the same value (``1.0`` and ``1.00``)."""

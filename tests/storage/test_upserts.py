@@ -17,9 +17,9 @@ import pytest
 
 from catalog_log.objects import Column, Source
 from catalog_log.objects.reading import Format, Reading
-from collection.columns import DIFF, table_from_rows, with_diff
+from collection.columns import DIFF, arrow_schema, table_from_rows, with_diff
 from collection.messages.judging import Judge, KeyedTable, Message
-from collection.row_bytes import one_by_one, row_bytes, rows_of
+from collection.row_bytes import one_by_one, row_bytes, rows_of, rows_one_by_one
 from collection.rows import Undecodable, decode, encode
 from controllers.changes import canonical
 from controllers.storage import keyed_state
@@ -147,7 +147,9 @@ def test_rows_are_bytes_and_come_back(name: str) -> None:
         of, part = [columns[at] for at in some], table.select(list(some))
         found = row_bytes(of, part)
         assert found == one_by_one(of, part)
-        assert repr(rows_of(of, found).to_pydict().values()) == repr(part.to_pydict().values())
+        for back in (rows_of(of, found), rows_one_by_one(of, found)):
+            assert back.schema == arrow_schema(of)
+            assert repr(back.to_pydict().values()) == repr(part.to_pydict().values())
         alone = part.select([0])
         shown = [repr(each) for each in alone.column(0).to_pylist()]
         assert len(set(row_bytes(of[:1], alone))) == len(set(shown))

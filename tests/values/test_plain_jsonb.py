@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from values.bad_text import BadText
-from values.text.jsonb import plain_jsonb, read_jsonb
+from values.text.jsonb import plain_jsonb, plain_jsonbs, read_jsonb
 
 ODD = (
     b"", b"{}", b"[]", b"1}", b'{"a":1', b'{"a":1}}', b'{{"a":1}', b"01", b"-0", b"+1", b"-", b"1.0", b"1e3",
@@ -18,6 +18,12 @@ ODD = (
     b'"\x7f"', b'"a\nb"', b"1 2", b"9" * 18, b"9" * 19, b"-" + b"9" * 18, b'{"a":"b"}', b' { "a" : "b" } ',
     b'{"a":-7}', b'\xef\xbb\xbf1', b'{"":""}', b'{"a":"}"}', b'"{"',
 )  # fmt: skip
+
+
+KEYS = [
+    (b'{"id":17}', '{"id": 17}'), (b'{"id": "a b"}', '{"id": "a b"}'), (b"-5", "-5"), (b'"x"', '"x"'), (b"0", "0"),
+    (b'{"a:":" : "}', '{"a:": " : "}'), (b'{"":""}', '{"": ""}'), (b'{": ": ":"}', '{": ": ":"}'),
+]  # fmt: skip
 
 
 def read(data: bytes) -> str | None:
@@ -33,13 +39,29 @@ def test_odd_ones(data: bytes) -> None:
 
 
 def test_most_keys_are_seen_at_a_glance() -> None:
-    for data, shown in (
-        (b'{"id":17}', '{"id": 17}'),
-        (b'{"id": "a b"}\n', '{"id": "a b"}'),
-        (b"-5", "-5"),
-        (b'"x"', '"x"'),
-    ):
+    for data, shown in KEYS:
         assert plain_jsonb(data) == shown == read(data)
+    assert plain_jsonb(b'{"id": "a b"}\n') == '{"id": "a b"}'
+
+
+def test_many_are_seen_at_one_glance() -> None:
+    keys, shown = zip(*(KEYS * 1_000), strict=True)
+    assert plain_jsonbs(keys) == list(shown)
+    assert plain_jsonbs([]) == []
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_one_odd_one_among_many(odd: bytes) -> None:
+    for many in ([odd], [odd, b"1"], [b"1", odd], [b"1", odd, b'{"a":1}']):
+        found = plain_jsonbs(many)
+        assert found in (None, [read(each) for each in many])
+        assert found is None or plain_jsonb(odd) is not None
+
+
+def test_many_that_are_others_together_are_in_doubt() -> None:
+    assert plain_jsonbs([b"1\n2", b""]) is None
+    assert plain_jsonbs([b'{"a":', b"1}"]) is None
+    assert plain_jsonbs([b'{"a"', b":1}", b"3"]) is None
 
 
 scalars = st.integers() | st.text() | st.text("ab{}:, \x7f") | st.none() | st.floats() | st.booleans()
@@ -52,3 +74,4 @@ def test_any_json_and_what_is_left_of_it(value: object, data: st.DataObject) -> 
     at = data.draw(st.integers(0, len(text)))
     for each in (text, text[:at] + data.draw(st.binary(max_size=2)) + text[at:], text[:at] + text[at + 1 :]):
         assert plain_jsonb(each) in (None, read(each))
+        assert plain_jsonbs([each, b"1", text]) in (None, [read(each), "1", read(text)])

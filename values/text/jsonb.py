@@ -51,6 +51,11 @@ _PLAIN = re.compile(
 )
 """One value that is shown as it is written, or an object of one such."""
 
+_LINES = re.compile(
+    rb'(?:(?:\{"%b": ?(?:-?[1-9][0-9]{0,17}|0|"%b")\}|-?[1-9][0-9]{0,17}|0|"%b")\n)*+' % (_ASCII, _ASCII, _ASCII)
+)
+"""Of such, without blanks that nobody writes, each with a newline behind it."""
+
 
 def plain_jsonb(data: bytes) -> str | None:
     """What :func:`read_jsonb` gives of ``data``, where that can be seen at a glance, as of most keys of messages."""
@@ -61,6 +66,15 @@ def plain_jsonb(data: bytes) -> str | None:
     if bool(closed) is (name is None):
         return None
     return (value if name is None else b'{"%b": %b}' % (name, value)).decode()
+
+
+def plain_jsonbs(many: Sequence[bytes]) -> list[str] | None:
+    """What :func:`plain_jsonb` gives of each, a tenth of the time each; ``None`` where one of them is in doubt."""
+    lines = b"\n".join([*many, b""])
+    if lines.count(b"\n") != len(many) or _LINES.fullmatch(lines) is None:
+        return None
+    # A quote and a colon are beside each other behind a name alone.
+    return lines.replace(b'": ', b'":').replace(b'":', b'": ').decode().split("\n")[:-1]
 
 
 def read_jsonb(text: str) -> str:
