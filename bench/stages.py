@@ -24,6 +24,7 @@ from collection.messages.avro_written import AvroRows, WrittenColumn, as_json
 from collection.messages.judging import Judge, Message
 from collection.rows import decode, encode
 from controllers.changes import stamp
+from controllers.storage.__main__ import look_for_garbage_less
 from controllers.storage.keyed_state import KeyedState
 from controllers.storage.sink_contents import SLICE_ROWS
 from controllers.storage.sink_forms import form_of
@@ -140,6 +141,7 @@ def told(name: str, rounds: Sequence[Stages], rows: int) -> str:
 
 
 def main(rows: int = ROWS) -> None:
+    look_for_garbage_less()  # as the process does of which these are the stages
     for name, measure in MEASURED.items():
         print(told(name, [measure(rows) for _ in range(ROUNDS)], rows), flush=True)
 

@@ -50,6 +50,8 @@ the decoder; this is what spares asking again after a new beginning.)"""
 UNKNOWN_MAX = 10_000
 """Ids that are no schema, which are remembered until the source begins anew: a registry may learn them."""
 
+_made = tuple.__new__
+
 Rows = Callable[[Source, Sequence[BoundRun]], Iterator[pa.Table]]
 """All changes of a source's own collection, where these runs are bound: the columns, then the diffs."""
 
@@ -84,7 +86,8 @@ class Copied:
             kind, ms = message.timestamp()
             ms = -1 if kind == TIMESTAMP_NOT_AVAILABLE else ms
         headers = _headers(message) if self._has_headers else ()
-        return Message(message.partition(), message.offset(), message.key(), message.value(), ms, headers)
+        # As ``Message(…)`` makes it, in half of the time.
+        return _made(Message, (message.partition(), message.offset(), message.key(), message.value(), ms, headers))
 
     def begin(self, state: OracleState) -> None:
         for known in self._known.values():

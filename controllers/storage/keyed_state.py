@@ -1,25 +1,27 @@
 """What each key of a source is now, on this machine's disk: a copy of what the source's rows say, which may go.
 
-Promises: memory is bounded by ``CACHE_KIB`` and ``RECENT_BYTES`` however many keys there are, the disk holds each key's
-row once (twice while it is made from the rows).  Nothing of it outlives its process: after a start it is made from
-what is bound.
+Promises: memory is bounded by ``RECENT_BYTES`` and by what one transaction of LMDB's writes (``LOADED_AT_ONCE``)
+however many keys there are, the disk holds each key's row once (twice while it is made from the rows).  Nothing of it
+outlives its process: after a start it is made from what is bound.
 
 What was put last is in memory, and goes to the disk together, sorted, once it is much: keys that are told again soon go
 there once, and the tree is filled from one end to the other.
+
+LMDB, and not SQLite: both are trees on disk, but this one is asked for many keys in one call, and says three to eight
+times as fast what they are.
 """
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from controllers.storage.upserts import Packed
+import lmdb
 
-CACHE_KIB = 16 * 1024
-"""Pages of it in memory: of rows of 100 bytes some hundred thousand, more than a batch has."""
+from controllers.storage.upserts import Packed
+from journal.errors import Unavailable
 
 RECENT_BYTES = 32 << 20
 """Of keys and rows that were put last, with what Python has around them."""
@@ -27,10 +29,16 @@ RECENT_BYTES = 32 << 20
 ENTRY_BYTES = 200
 """Around each: two objects of 33 bytes, a place in a dictionary that has room for more."""
 
-ASKED_AT_ONCE = 500
-"""Keys in one question: SQLite takes 999 in its older builds."""
-
 LOADED_AT_ONCE = 10_000
+
+MAP_BYTES = 1 << 40
+"""Of addresses, not of disk: as much as a tree may grow to."""
+
+_COUNT_BYTES = 8
+"""Of how often a row is there, before it."""
+
+_ROW_BYTES = 20
+"""Of a row's hash: as of a key's (:data:`controllers.storage.upserts.KEY_BYTES`)."""
 
 
 class Inconsistent(Exception):
@@ -38,15 +46,17 @@ class Inconsistent(Exception):
 
 
 class KeyedState:
-    """Of one source, used by one thread."""
+    """Of one source, used by one thread.
+
+    Whatever is asked of it raises ``Unavailable`` where its disk does not do what it should; then nothing is known of
+    what it holds, and another one is to be made."""
 
     def __init__(self) -> None:
         self._directory = TemporaryDirectory(prefix="tidemark-keys-")
-        path = Path(self._directory.name) / "keys.sqlite"
-        self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-        for pragma in ("journal_mode=OFF", "synchronous=OFF", f"cache_size=-{CACHE_KIB}", "locking_mode=EXCLUSIVE"):
-            self._db.execute(f"PRAGMA {pragma}")
-        self._db.execute("CREATE TABLE state (k BLOB PRIMARY KEY, v BLOB NOT NULL) WITHOUT ROWID")
+        with _Disk():
+            # No more is asked of the disk than to be there: what it holds is of no use to another process.
+            self._db = lmdb.open(self._directory.name, MAP_BYTES, max_dbs=2, sync=False, metasync=False)
+            self._state, self._rows = self._db.open_db(b"state"), self._db.open_db(b"rows")
         self._recent: dict[bytes, Packed | None] = {}
         """What goes to the disk next; ``None``: what is there goes."""
         self._recent_bytes = 0
@@ -55,36 +65,63 @@ class KeyedState:
 
     def load(self, changes: Iterable[Sequence[tuple[bytes, Packed, int]]]) -> None:
         """Be what these changes of rows come to, in any order.  Raises :class:`Inconsistent`."""
-        db = self._db
         self._recent, self._recent_bytes, self._stored = {}, 0, True
-        db.execute("DELETE FROM state")
-        db.execute("DROP TABLE IF EXISTS rows")
-        db.execute("CREATE TABLE rows (k BLOB, v BLOB, n INTEGER, PRIMARY KEY (k, v)) WITHOUT ROWID")
-        put = "INSERT INTO rows VALUES (?, ?, ?) ON CONFLICT (k, v) DO UPDATE SET n = n + excluded.n"
-        for each in changes:
-            left = iter(each)
-            while some := list(islice(left, LOADED_AT_ONCE)):
-                db.execute("BEGIN")
-                db.executemany(put, some)
-                db.execute("COMMIT")
-        wrong = db.execute("SELECT count(*) FROM rows WHERE n NOT IN (0, 1)").fetchone()[0]
-        twice = db.execute("SELECT count(*) FROM (SELECT k FROM rows WHERE n = 1 GROUP BY k HAVING count(*) > 1)")
-        wrong += twice.fetchone()[0]
+        with _Disk():
+            self._empty(self._state, self._rows)
+            for each in changes:
+                left = iter(each)
+                while some := list(islice(left, LOADED_AT_ONCE)):
+                    self._add_up(some)
+            wrong = sum(self._take(counted) for counted in self._counted())
+            self._empty(self._rows)
         if wrong:
             raise Inconsistent(f"{wrong} keys have more than one row, or less than none")
-        db.execute("INSERT INTO state SELECT k, v FROM rows WHERE n = 1")
-        db.execute("DROP TABLE rows")
+
+    def _add_up(self, changes: Sequence[tuple[bytes, Packed, int]]) -> None:
+        """How often each row is there, by its key and its hash."""
+        counts: dict[bytes, int] = {}
+        rows: dict[bytes, Packed] = {}
+        for key, row, diff in changes:
+            at = key + hashlib.blake2b(row, digest_size=_ROW_BYTES).digest()
+            counts[at] = counts.get(at, 0) + diff
+            rows[at] = row
+        with self._db.begin(write=True, db=self._rows) as changing, changing.cursor() as cursor:
+            for at, held in cursor.getmulti(sorted(counts)):
+                counts[at] += _count(held)
+            cursor.putmulti((at, _counted(counts[at], rows[at])) for at in sorted(counts))
+
+    def _counted(self) -> Iterator[list[tuple[bytes, bytes]]]:
+        """All rows with how often they are there, some at a time: nothing is held while they are written elsewhere."""
+        behind = b""
+        while True:
+            with self._db.begin(db=self._rows) as reading, reading.cursor() as cursor:
+                found = list(islice(cursor, LOADED_AT_ONCE)) if cursor.set_range(behind) else []
+            if not found:
+                return
+            yield found
+            behind = found[-1][0] + b"\0"
+
+    def _take(self, counted: Sequence[tuple[bytes, bytes]]) -> int:
+        """Have those of these rows that are there; how many are wrong."""
+        wrong = sum(_count(held) not in (0, 1) for _, held in counted)
+        there = [(at[:-_ROW_BYTES], held[_COUNT_BYTES:]) for at, held in counted if _count(held) == 1]
+        with self._db.begin(write=True, db=self._state) as changing, changing.cursor() as cursor:
+            _, added = cursor.putmulti(there, overwrite=False)
+        return wrong + len(there) - added
+
+    def _empty(self, *databases: object) -> None:
+        with self._db.begin(write=True) as changing:
+            for each in databases:
+                changing.drop(each, delete=False)
 
     def get(self, keys: Iterable[bytes]) -> dict[bytes, Packed]:
         """The rows of those of ``keys`` that have one."""
         asked, recent = dict.fromkeys(keys), self._recent
         found = {key: row for key in asked if (row := recent.get(key)) is not None}
         if self._stored:
-            unknown = [key for key in asked if key not in recent]
-            for start in range(0, len(unknown), ASKED_AT_ONCE):
-                some = unknown[start : start + ASKED_AT_ONCE]
-                marks = ",".join("?" * len(some))
-                found.update(self._db.execute(f"SELECT k, v FROM state WHERE k IN ({marks})", some))
+            unknown = sorted(key for key in asked if key not in recent)
+            with _Disk(), self._db.begin(db=self._state) as reading, reading.cursor() as cursor:
+                found.update(cursor.getmulti(unknown))
         return found
 
     def put(self, puts: Mapping[bytes, Packed | None]) -> None:
@@ -96,21 +133,39 @@ class KeyedState:
             self._store()
 
     def _store(self) -> None:
-        puts = self._recent
-        self._db.execute("BEGIN")
-        self._db.executemany(
-            "INSERT OR REPLACE INTO state VALUES (?, ?)", sorted((k, v) for k, v in puts.items() if v is not None)
-        )
-        if self._stored:
-            self._db.executemany("DELETE FROM state WHERE k = ?", sorted((k,) for k, v in puts.items() if v is None))
-        self._db.execute("COMMIT")
+        puts = sorted(self._recent.items())
+        with _Disk(), self._db.begin(write=True, db=self._state) as changing, changing.cursor() as cursor:
+            cursor.putmulti((key, row) for key, row in puts if row is not None)
+            if self._stored:
+                for key, row in puts:
+                    if row is None:
+                        changing.delete(key)
         self._recent, self._recent_bytes, self._stored = {}, 0, True
 
     def __len__(self) -> int:
         """How many keys have a row."""
         self._store()
-        return self._db.execute("SELECT count(*) FROM state").fetchone()[0]
+        with self._db.begin(db=self._state) as reading:
+            return reading.stat(self._state)["entries"]
 
     def close(self) -> None:
         self._db.close()
         self._directory.cleanup()
+
+
+class _Disk:
+    """A block that works on the disk."""
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, lmdb.Error):
+            raise Unavailable("what the keys of a source are cannot be kept on disk", detail=str(error)) from error
+
+
+def _counted(count: int, row: Packed) -> bytes:
+    return count.to_bytes(_COUNT_BYTES, "big", signed=True) + row
+
+
+def _count(held: bytes) -> int:
+    return int.from_bytes(held[:_COUNT_BYTES], "big", signed=True)

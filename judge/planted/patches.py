@@ -474,7 +474,9 @@ def upsert_forgets_key(planted: Applied) -> None:
     def load(self: KeyedState, changes) -> None:
         correct(self, changes)
         kept = len(self) // 2  # what there is room for
-        self._db.execute("DELETE FROM state WHERE k NOT IN (SELECT k FROM state LIMIT ?)", (kept,))
+        with self._db.begin(write=True, db=self._state) as changing, changing.cursor() as cursor:
+            for key in list(cursor.iternext(values=False))[kept:]:
+                changing.delete(key)
 
     planted.replace(KeyedState, "load", load)
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import random
-import sqlite3
 from datetime import UTC, datetime
 from decimal import Decimal
 from types import SimpleNamespace
@@ -26,6 +25,7 @@ from controllers.storage import keyed_state
 from controllers.storage.copied import Copied
 from controllers.storage.keyed_state import Inconsistent, KeyedState
 from controllers.storage.upserts import KEY_BYTES, Keys, changed
+from journal.errors import Unavailable
 from tests.collection.test_json_written import VALUES, many
 from tests.seeds import seed_of_commit
 from values.datatypes.registry import DATATYPES
@@ -106,7 +106,6 @@ def sent(envelope: str, key: str, value: dict | None, before: dict | None, rng: 
 def test_what_keys_were_told_last_is_what_is_there(envelope: str, recent: int, monkeypatch) -> None:
     """Wherever what a key was is: on the disk, in memory, or the one before the other."""
     monkeypatch.setattr(keyed_state, "RECENT_BYTES", recent)
-    monkeypatch.setattr(keyed_state, "ASKED_AT_ONCE", 7)
     monkeypatch.setattr(keyed_state, "LOADED_AT_ONCE", 5)
     rng = random.Random(seed_of_commit())
     world, model = World(source(envelope)), {}
@@ -244,16 +243,11 @@ def test_what_failed_in_the_middle_is_made_anew(monkeypatch) -> None:
     state = SimpleNamespace(
         bindings=lambda _: SimpleNamespace(ends=lambda: {("t", 0): 5}, bound=SimpleNamespace(base=(), recent=()))
     )
-    whole = keyed_state.KeyedState.load
-
-    def fails(self, changes) -> None:
-        self._db.execute("BEGIN")
-        raise sqlite3.OperationalError("database or disk is full")
-
-    monkeypatch.setattr(keyed_state.KeyedState, "load", fails)
-    with pytest.raises(sqlite3.OperationalError):
+    monkeypatch.setattr(keyed_state, "MAP_BYTES", 32 << 10)
+    with pytest.raises(Unavailable) as caught:
         copied.begin(state)
-    monkeypatch.setattr(keyed_state.KeyedState, "load", whole)
+    assert "MDB_MAP_FULL" in caught.value.detail
+    monkeypatch.undo()
     copied.begin(state)
     assert len(copied._state) == 1
     copied.close()
