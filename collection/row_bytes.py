@@ -18,7 +18,7 @@ import pyarrow as pa
 from collection.columns import Columns, arrow_schema, sql_type
 from collection.rows import defined_once, from_physical, physical, to_physical
 from collection.unwoven import Field, unwoven
-from collection.woven import WOVEN_ROWS_MIN, long_bytes, woven_records
+from collection.woven import WOVEN_BYTES_MAX, WOVEN_ROWS_MIN, long_bytes, woven_records
 from values.types import avro_type
 
 
@@ -45,7 +45,8 @@ def rows_of(columns: Columns, rows: Sequence[bytes]) -> pa.Table:
     """What :func:`row_bytes` was given."""
     if not rows:
         return arrow_schema(columns).empty_table()
-    found = None if len(rows) < WOVEN_ROWS_MIN else _unwoven(columns, rows)
+    few = len(rows) < WOVEN_ROWS_MIN or sum(map(len, rows)) > WOVEN_BYTES_MAX
+    found = None if few else _unwoven(columns, rows)
     return rows_one_by_one(columns, rows) if found is None else found
 
 

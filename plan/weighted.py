@@ -13,7 +13,7 @@ Sums of floats hang on what is added up and stay; so does what gathers values, a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from plan import relations as r
 from plan import scalars as s
@@ -94,6 +94,8 @@ def _of_which(each: s.Aggregate) -> bool:
     """Whether it asks which values there are, and not how often.  Raises ``NotLinear`` of one that is not known."""
     if each.within or len(each.arguments) > 1:
         raise NotLinear(each.name)
+    if any(is_float(value.type) and not isinstance(value, s.Column) for value in each.arguments):
+        raise NotLinear("a float that is worked out, of which groups make no difference between 0 and -0")
     if each.name in _OF_WHICH or each.distinct and each.name in _OF_WHICH_ONCE and each.arguments:
         return True
     if each.distinct or each.name not in ("count", "sum"):
@@ -202,11 +204,12 @@ def _by_values(node: r.Reduce, read: Linear) -> r.Relation:
         return wide + values.index(value)
 
     folds = _Folds([aggregate("sum", (diff,))])
-    plan: list[_Total | tuple[s.Aggregate, int, int | None]] = []
+    plan: list[_Total | tuple[s.Aggregate, int]] = []
     for each in node.aggregates:
         if _of_which(each):
-            condition = None if each.condition is None else place(each.condition)
-            plan.append((each, place(each.arguments[0]), condition))
+            # NULL is none of the values, and an argument may fail where its condition is not true.
+            conditions = () if each.condition is None else (each.condition,)
+            plan.append((each, place(_where(conditions, each.arguments[0]))))
         else:
             plan.append(_total(each, diff, folds))
     rows = wide + len(values)
@@ -217,10 +220,9 @@ def _by_values(node: r.Reduce, read: Linear) -> r.Relation:
         if isinstance(each, _Total):
             places.append(None)
             continue
-        of, value, condition = each
+        of, value = each
         places.append(len(outer_folds))
-        condition_ = None if condition is None else inner.column(condition)
-        outer_folds.append(_again(of, inner.column(value), condition_))
+        outer_folds.append(replace(of, arguments=(inner.column(value),), condition=None))
     outer = r.Reduce(inner, tuple(map(inner.column, range(wide))), tuple(outer_folds))
     sums = [outer.column(wide + at) for at in range(len(folds.found))]
     found = [
@@ -228,8 +230,3 @@ def _by_values(node: r.Reduce, read: Linear) -> r.Relation:
         for each, place in zip(plan, places, strict=True)
     ]
     return r.Project(outer, (*map(outer.column, range(wide)), *found))
-
-
-def _again(of: s.Aggregate, value: s.Scalar, condition: s.Scalar | None) -> s.Aggregate:
-    """The same aggregate of a value that is a column by now."""
-    return s.Aggregate(of.type, of.nullable, of.name, (value,), of.distinct, condition, of.within)

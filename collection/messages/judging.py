@@ -162,7 +162,9 @@ class Judge:
 
     def _keyed_at_once(self, messages: Sequence[Message]) -> KeyedTable | None:
         many = self._value.many
-        if self._key is None or self._is_header is not None or many is None or any(map(_is_large, messages)):
+        if self._key is None or self._is_header is not None or many is None:
+            return None
+        if not messages or any(map(_is_large, messages)):
             return None
         told, of, bad = self._keys(messages)
         values: list[bytes] = []

@@ -116,7 +116,10 @@ class PeekQuery(Lowered):
             return None
         relation = self.query.relation
         diff = diff_name(names_in(relation))
-        found = bounded(weighted)(relation, diff)
+        try:
+            found = bounded(weighted)(relation, diff)
+        except InvalidUsage:  # it says some things twice, and so may be too deep
+            return None
         if found is None:
             return None
         return ByChanges(Lowered(r.Query(found.relation, self.query.names)), diff, found.groups)

@@ -413,12 +413,9 @@ class PeekDesk:
         counts |= {i: table.num_rows for i, table in brought.items()}
         at_most = query.rows_at_most(counts)
         much = sources.much or _given(query, at_most)
-        asked, changes = query.on_spark, query.by_changes
-        if changes is not None and changes.gains(snapshots.keys(), {i for i, s in snapshots.items() if not s.plain}):
-            asked = changes.query.on_spark
-            rows |= {name: snapshots[i].diffs(changes.diff, sources.apart) for name, i in changes.reads.items()}
+        asked = _asked(query, rows, snapshots, sources.apart)
         return answered(
-            self._spark, asked(rows), much, before=query.asked_before(rows), at_most=at_most,
+            self._spark, asked, much, before=query.asked_before(rows), at_most=at_most,
             one_by_one=query.piles_up(relations),
         )  # fmt: skip
 
@@ -452,6 +449,20 @@ class PeekDesk:
                 # It got columns meanwhile, and another one is in its place.
                 relation = self._inventory.relation_at(relation.id, as_of, reads)
                 own = _own(peek, {relation.id: relation}, as_of)[relation.id]
+
+
+def _asked(
+    query: PeekQuery, rows: Mapping[str, exp.Expression], snapshots: Mapping[str, Snapshot], apart: bool
+) -> exp.Expression:
+    """What Spark is asked: of changes where rows went and these suffice, otherwise of ``rows``."""
+    changes, gone = query.by_changes, {i for i, each in snapshots.items() if not each.plain}
+    if changes is not None and changes.gains(snapshots.keys(), gone):
+        read = {name: snapshots[i].diffs(changes.diff, apart) for name, i in changes.reads.items()}
+        try:
+            return changes.query.on_spark({**rows, **read})
+        except InvalidUsage as error:  # it says some things twice, and so may be too large, or too deep
+            log.debug("a read of changes is one of rows", extra={"why": error.message})
+    return query.on_spark(rows)
 
 
 def _own(peek: Peek, relations: Mapping[str, Relation], as_of: DataTs) -> dict[str, pa.Table | None]:

@@ -1,8 +1,8 @@
 """What each key of a source is now, on this machine's disk: a copy of what the source's rows say, which may go.
 
-Promises: memory is bounded by ``RECENT_BYTES`` and by what one transaction of LMDB's writes (``LOADED_AT_ONCE``)
-however many keys there are, the disk holds each key's row once (twice while it is made from the rows).  Nothing of it
-outlives its process: after a start it is made from what is bound.
+Promises: memory is bounded by ``RECENT_BYTES`` and by what one transaction of LMDB's writes (``LOADED_BYTES``)
+however many keys there are, the disk holds each key's row once or twice: what a transaction changes is written beside
+what it was.  Nothing of it outlives its process: after a start it is made from what is bound.
 
 What was put last is in memory, and goes to the disk together, sorted, once it is much: keys that are told again soon go
 there once, and the tree is filled from one end to the other.
@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import lmdb
 
@@ -31,8 +31,11 @@ ENTRY_BYTES = 200
 
 LOADED_AT_ONCE = 10_000
 
-MAP_BYTES = 1 << 40
-"""Of addresses, not of disk: as much as a tree may grow to."""
+LOADED_BYTES = 16 << 20
+"""Rows that are loaded in one transaction: so many, or so many bytes of them; at least one."""
+
+MAP_BYTES = 1 << 38
+"""Of addresses, not of disk: as much as a tree may grow to.  A process has room for some five hundred such."""
 
 _COUNT_BYTES = 8
 """Of how often a row is there, before it."""
@@ -69,8 +72,7 @@ class KeyedState:
         with _Disk():
             self._empty(self._state, self._rows)
             for each in changes:
-                left = iter(each)
-                while some := list(islice(left, LOADED_AT_ONCE)):
+                for some in _pieces(each):
                     self._add_up(some)
             wrong = sum(self._take(counted) for counted in self._counted())
             self._empty(self._rows)
@@ -95,7 +97,7 @@ class KeyedState:
         behind = b""
         while True:
             with self._db.begin(db=self._rows) as reading, reading.cursor() as cursor:
-                found = list(islice(cursor, LOADED_AT_ONCE)) if cursor.set_range(behind) else []
+                found = next(_pieces(cursor), []) if cursor.set_range(behind) else []
             if not found:
                 return
             yield found
@@ -161,6 +163,19 @@ class _Disk:
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if isinstance(error, lmdb.Error):
             raise Unavailable("what the keys of a source are cannot be kept on disk", detail=str(error)) from error
+
+
+def _pieces(rows: Iterable[Any]) -> Iterator[list[Any]]:
+    """``rows``, whose second part is their bytes, some at a time."""
+    found, size = [], 0
+    for row in rows:
+        found.append(row)
+        size += len(row[1])
+        if len(found) >= LOADED_AT_ONCE or size >= LOADED_BYTES:
+            yield found
+            found, size = [], 0
+    if found:
+        yield found
 
 
 def _counted(count: int, row: Packed) -> bytes:

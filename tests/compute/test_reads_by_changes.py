@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from immutables import Map
 
@@ -26,6 +28,7 @@ from tests.compute.telling import tell
 from tests.compute.test_crashes import KV
 from tests.compute.test_idle_views import World
 from tests.sql.doubles import ddl, empty_image, names
+from trees import budget
 
 pytestmark = pytest.mark.spark
 
@@ -106,3 +109,18 @@ def test_what_fails_on_a_row_that_is_there_is_refused(desk) -> None:
     with pytest.raises(InvalidUsage) as caught:
         ask("select count(*) from t where 10 / v >= 0")
     assert caught.value.sqlstate == "22012"
+    text = "select count(distinct 10 / v) filter (where v <> 0), max(10 / v) filter (where v <> 0), count(*) from t"
+    assert ask(text) == [(0, None, 1)], "nothing divides by what the condition leaves out"
+
+
+def test_what_is_too_large_as_changes_is_read_as_rows(desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sum says its argument three times."""
+    world, ask = desk
+    world.insert("u1", (1, 1, 1), (2, 5, 1))
+    world.insert("u1", (2, 5, -1))
+    text = f"select sum(case when k in ({', '.join(map(str, range(300)))}) then v end) from t"
+    planned = bind_query(parse(text).ast, IMAGE, names()).plan
+    monkeypatch.setattr(budget, "NODES_MAX", 700)
+    monkeypatch.setattr("tests.compute.test_reads_by_changes.bind_query", lambda *_: SimpleNamespace(plan=planned))
+    found = ask("select 1")
+    assert [str(row[0]) for row in found] == ["1"]

@@ -40,6 +40,7 @@ BY_CHANGES = (
     "select min(s), max(n), bool_and(t), bool_or(t), bit_and(j), bit_or(k) from a",
     "select k, max(s), count(*), sum(n), count(distinct j), sum(distinct j) from a group by k",
     "select k % 2, max(j) filter (where s <> 'y'), min(b), count(s) from a group by k % 2",
+    "select k, max(j) filter (where s <> 'x'), min(f), count(distinct b) filter (where t), count(*) from a group by k",
     "select distinct k, s from a",
     "select k, stddev(j) from a group by k",
     "select s, count(*) from a group by s order by count(*) desc, s limit 3",
@@ -56,6 +57,7 @@ ROWS = (
     "select k from a",
     "select sum(f), avg(f) from a",
     "select array_agg(s) from a",
+    "select max(-f) from a",
     "select stddev(f) from a",
     "select sum(w) from a",
     "select k, (select count(*) from c where c.k = a.k) from a",
@@ -163,3 +165,9 @@ def test_two_relations_that_both_lost_rows_are_not_met_by_changes() -> None:
     assert not both.gains({A.id}, {A.id}), "the other is brought by who asks, as rows"
     itself = planned("select count(*) from a join a as o on a.k = o.j").by_changes
     assert itself is not None and not itself.gains(every, {A.id})
+
+
+def test_an_argument_is_worked_out_where_its_condition_is_true() -> None:
+    found = planned("select max(10 / k) filter (where k <> 0), count(*) from a").by_changes
+    assert found is not None
+    assert "GROUP BY CASE WHEN `t0`.`k` <> 0 THEN CAST(10 DIV `t0`.`k` AS INT) END" in found.query.spark_sql

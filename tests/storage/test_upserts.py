@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import random
+from contextlib import ExitStack, closing
 from datetime import UTC, datetime
 from decimal import Decimal
 from types import SimpleNamespace
@@ -153,6 +154,31 @@ def test_rows_are_bytes_and_come_back(name: str) -> None:
         shown = [repr(each) for each in alone.column(0).to_pylist()]
         assert len(set(row_bytes(of[:1], alone))) == len(set(shown))
     assert rows_of(columns, []).num_rows == 0
+
+
+def test_long_rows_that_go_are_read_back_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All at a time each byte takes several numbers."""
+    columns = (Column("k", "text"),)
+    found = row_bytes(columns, table_from_rows(columns, [("x" * 500,)] * 300))
+    monkeypatch.setattr("collection.row_bytes.WOVEN_BYTES_MAX", 100_000)
+    monkeypatch.setattr("collection.row_bytes.unwoven", None)
+    assert rows_of(columns, found).num_rows == 300
+
+
+def test_what_is_loaded_at_once_is_bounded_by_its_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keyed_state, "LOADED_BYTES", 1_000)
+    some = [(b"%d" % n, b"x" * 400, 1) for n in range(7)]
+    assert [len(each) for each in keyed_state._pieces(some)] == [3, 3, 1]
+    with closing(KeyedState()) as state:
+        state.load([some])
+        assert len(state) == 7 and state.get([b"3", b"9"]) == {b"3": b"x" * 400}
+
+
+def test_a_process_has_room_for_many_sources() -> None:
+    """Each is given addresses, of which there are no more than a processor knows."""
+    with ExitStack() as until:
+        for _ in range(200):
+            until.enter_context(closing(KeyedState()))
 
 
 def test_short_keys_are_themselves_and_long_ones_never_look_so() -> None:

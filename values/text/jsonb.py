@@ -55,6 +55,7 @@ _LINES = re.compile(
     rb'(?:(?:\{"%b": ?(?:-?[1-9][0-9]{0,17}|0|"%b")\}|-?[1-9][0-9]{0,17}|0|"%b")\n)*+' % (_ASCII, _ASCII, _ASCII)
 )
 """Of such, without blanks that nobody writes, each with a newline behind it."""
+_NAME = re.compile(rb'^(\{"[^"]*":) ?', re.MULTILINE)
 
 
 def plain_jsonb(data: bytes) -> str | None:
@@ -73,8 +74,7 @@ def plain_jsonbs(many: Sequence[bytes]) -> list[str] | None:
     lines = b"\n".join([*many, b""])
     if lines.count(b"\n") != len(many) or _LINES.fullmatch(lines) is None:
         return None
-    # A quote and a colon are beside each other behind a name alone.
-    return lines.replace(b'": ', b'":').replace(b'":', b'": ').decode().split("\n")[:-1]
+    return _NAME.sub(rb"\1 ", lines).decode().split("\n")[:-1]
 
 
 def read_jsonb(text: str) -> str:
