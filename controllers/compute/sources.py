@@ -83,12 +83,9 @@ class Sources(AbstractContextManager):
             rows = sum(relation.rows for relation, *_ in self._snapshots)
         return rows if rows >= MUCH_ROWS else 0
 
-    def rows(
-        self, relation: Relation, as_of: DataTs, sought: Sequence[Sought] = (), own: pa.Table | None = None
-    ) -> exp.Expression:
-        """The rows of ``relation`` at ``as_of``, each as often as it occurs, but perhaps for those for which not all of
-        ``sought`` are true; ``own`` as of :meth:`~controllers.compute.relation.Relation.snapshot`."""
-        return self.snapshot(relation, as_of, sought, own).rows(self.apart)
+    def rows(self, relation: Relation, as_of: DataTs) -> exp.Expression:
+        """The rows of ``relation`` at ``as_of``, each as often as it occurs."""
+        return self.snapshot(relation, as_of).rows(self.apart)
 
     def diffs(self, relation: Relation, as_of: DataTs, diff: str = DIFF) -> exp.Expression:
         """The same with ``diff``, not consolidated where nothing failed.  Nothing at all for ``as_of`` before every
@@ -134,7 +131,8 @@ class Sources(AbstractContextManager):
     def snapshot(
         self, relation: Relation, as_of: DataTs, sought: Sequence[Sought] = (), own: pa.Table | None = None
     ) -> Snapshot:
-        """What :meth:`rows` and :meth:`diffs` are of; it lives as long as this."""
+        """What :meth:`rows` and :meth:`diffs` are of, but perhaps for rows for which not all of ``sought`` are true;
+        ``own`` as of :meth:`~controllers.compute.relation.Relation.snapshot`.  It lives as long as this."""
         key = (relation, as_of, tuple(sought))
         with self._lock:
             if key not in self._snapshots:
