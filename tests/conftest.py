@@ -74,7 +74,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 raise pytest.UsageError(f"{item.nodeid} is marked {name}, and its file does not say so")
 
 
-LANES_BY_FILE = ("spark", "integration")
+LANES_BY_FILE = ("spark", "integration", "alone")
 """Markers by which ``cli/test_command.py`` chooses files for a lane: to import them all takes 25 to 50 s."""
 
 

@@ -1,4 +1,5 @@
-"""The whole of the tests in four lanes: each test is in one run of them, and each run's failure is the whole's."""
+"""The whole of the tests in four lanes and one behind them: each test is in one run, and each run's failure is the
+whole's."""
 
 from __future__ import annotations
 
@@ -18,8 +19,9 @@ from tests.conftest import shared
 MEET_S = 60
 """Until one who waits alone fails: a start of Python's takes a tenth of a second, on a busy machine some."""
 
-MARKS = testing.PURE, testing.BROKER, testing.SPARK
-RUNS = *((testing.PURE, share) for share in testing.shares()), (testing.BROKER, None), (testing.SPARK, None)
+MARKS = testing.PURE, testing.BROKER, testing.SPARK, testing.ALONE
+AT_ONCE = *((testing.PURE, share) for share in testing.shares()), (testing.BROKER, None), (testing.SPARK, None)
+RUNS = *AT_ONCE, (testing.ALONE, None)
 
 CHOSEN = f"""
 import sys
@@ -30,9 +32,9 @@ FIRST = chosen == {(testing.PURE, testing.shares()[0])!r}
 """
 
 
-@pytest.mark.parametrize("marks", list(itertools.product((True, False), repeat=3)))
+@pytest.mark.parametrize("marks", list(itertools.product((True, False), repeat=4)))
 def test_every_test_but_long_ones_is_in_one_lane(marks: tuple[bool, bool, bool]) -> None:
-    named = dict(zip(("long", "integration", "spark"), marks, strict=True))
+    named = dict(zip(("long", "alone", "integration", "spark"), marks, strict=True))
     assert sum(eval(each, {}, named) for each in MARKS) == (not named["long"])
 
 
@@ -84,6 +86,23 @@ elif chosen[0] == {testing.SPARK!r}:
 """
     monkeypatch.setattr(testing, "PYTEST", [sys.executable, "-c", CHOSEN + meets])
     assert exit_code("test") == 0
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_is_alone_begins_when_all_others_have_ended(fails: bool, lanes_alone, tmp_path, monkeypatch) -> None:
+    ends = f"""
+import pathlib
+ended = pathlib.Path({str(tmp_path)!r})
+if chosen[0] == {testing.ALONE!r}:
+    sys.exit(int(len(list(ended.iterdir())) != {len(AT_ONCE)}))
+(ended / str(AT_ONCE.index(chosen))).touch()
+sys.exit({int(fails)})
+"""
+    monkeypatch.setattr(testing, "PYTEST", [sys.executable, "-c", f"{CHOSEN}\nAT_ONCE = {AT_ONCE!r}\n{ends}"])
+    results: dict[str, bool] = {}
+    monkeypatch.setattr(testing, "print_json", results.update)
+    assert exit_code("test", "--json") == int(fails)
+    assert results["pytest, alone"]
 
 
 def test_one_share_at_a_time_is_before_the_others() -> None:

@@ -26,7 +26,7 @@ from judge.live.stack import one_broker
 from judge.verdict import VALID
 from judge.workloads.registry import LONG, WORKLOADS
 
-pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow, pytest.mark.alone]
 
 OPERATIONS = 12_000
 SECONDS, LONGER_MAX = 42.5, 7.0
