@@ -99,14 +99,16 @@ class Inserter:
         would come of the statements by now, 40001 for a conflict of what was read, ``Rejected`` or
         ``Unavailable`` (it did not happen), ``Indeterminate``.
         """
+        if len(entries) == 1 and block_read_ts is None and not block_reads and self._goes_together(entries[0]):
+            return await to_its_end(self._groups.commit(entries[0]))
         reads = [*block_reads, *(name for each in entries for name in each.reads)]
         read_at = [ts for ts in (block_read_ts, *(each.read_ts for each in entries)) if ts is not None]
-        alone = len(entries) == 1 and not reads and not read_at and not entries[0].runs
-        if alone and self._groups.takes(entries[0]):
-            return await to_its_end(self._groups.commit(entries[0]))
         ranges = [*block_ranges, *(each for entry in entries for each in entry.ranges)]
         read = keys_read(entries, reads, block_keys, ranges)
         return await self._bind(entries, await self._place(entries), min(read_at, default=None), read)
+
+    def _goes_together(self, entry: Rows) -> bool:
+        return not entry.reads and entry.read_ts is None and not entry.runs and self._groups.takes(entry)
 
     async def _bind(
         self,

@@ -81,6 +81,13 @@ class Inserts:
     async def run(
         self, session: SessionState, prepared: Prepared, statement: Statement, params: Sequence[object | None]
     ) -> Result:
+        few = self._few(session, prepared, statement, params)
+        if few is not None:
+            try:
+                await self._write(session, [few])
+                return Result(f"INSERT 0 {few.count}")
+            except TableChanged:
+                pass  # then it is planned anew, below
         draws = Draws(self._sequences, session, self._constants.value)
         for done in range(1, KEYED_TRIES_MAX + 1):
             entry = None
@@ -98,6 +105,24 @@ class Inserts:
                 if not again or done >= (KEYED_TRIES_MAX if keyed else INSERT_TRIES_MAX):
                     raise
         raise AssertionError("unreachable: the last try raises or returns")
+
+    def _few(
+        self, session: SessionState, prepared: Prepared, statement: Statement, params: Sequence[object | None]
+    ) -> Rows | None:
+        """The rows of a statement that only adds some values, and whose plan is at hand: most of what many small
+        INSERTs cost is the way to them.  ``None`` of any other, and where something is wrong with a value, of which
+        more must be known before it is said."""
+        image = self._images.at_hand(session)
+        planned = None if image is None else self._plans.at_hand(prepared, statement, image, session)
+        if planned is None or planned.large or not planned.plan.only_adds or prepared.columns:
+            return None
+        plan = planned.plan
+        check_zone(prepared, names_of(session).zone, plan)
+        try:
+            few = few_values(plan, params)
+        except InvalidUsage:
+            return None
+        return None if few is None else Rows(plan.table, few, plan.catalog_ts + 1, (planned.answers,))
 
     async def _write(self, session: SessionState, entries: Sequence[Rows]) -> None:
         """Commit, or hold back what is committed later."""

@@ -291,6 +291,11 @@ class InsertPlan:
         values = all(slot.tree is None and slot.scalar is None for row in self.rows for slot in row)
         return bool(self.rows) and values and all(map(takes_all, self.types))
 
+    @cached_property
+    def only_adds(self) -> bool:
+        """Whether rows that are ``plain`` are written and nothing else: nobody is asked for a key, nothing returned."""
+        return self.plain and not (self.query or self.uniques or self.conflict or self.returning)
+
     def given(self, params: Sequence[object | None]) -> InsertPlan:
         """The same with these values of its parameters, where expressions have some: all of them are planned."""
         if not self.to_plan:

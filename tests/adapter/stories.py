@@ -9,12 +9,13 @@ import pytest
 from journal.errors import TidemarkError
 from journal.memory import MemoryTransport
 from tests.adapter.world import World
+from tests.finishing import finished
 
 
 def run(story):
     """Run ``story(world)`` on a loop of its own, bounded: where commit records carry rows, and where they do not."""
     for carries in (True, False):
-        asyncio.run(asyncio.wait_for(story(World(carries)), 60))
+        finished(story(World(carries)))
 
 
 async def refused(awaitable) -> TidemarkError:

@@ -9,7 +9,6 @@ the ways through Spark.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import random
@@ -37,6 +36,7 @@ from sql.statements.select import plan_select
 from sql.syntax.parse import parse
 from tests.adapter.test_clients import serving
 from tests.adapter.world import World
+from tests.finishing import finished
 from tests.seeds import new_seed
 from tests.sql.doubles import ddl, empty_image
 from tests.sql.doubles import names as resolved
@@ -255,7 +255,7 @@ def batch(seed: int) -> None:
             await c.close()
 
     print(f"TIDEMARK_SEED={seed}")
-    asyncio.run(asyncio.wait_for(story(), 120))
+    finished(story())
 
 
 def test_any_text_and_any_name_come_back_from_a_client():
@@ -336,4 +336,4 @@ def test_what_no_text_can_hold_is_refused():
             assert await ask(c, "select 1") == [(1,)]
             await c.close()
 
-    asyncio.run(asyncio.wait_for(story(), 60))
+    finished(story())

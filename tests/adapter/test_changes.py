@@ -14,6 +14,7 @@ from journal.errors import Conflict, TidemarkError
 from oracle.errors import SnapshotTooOld
 from tests.adapter.stories import refused, run
 from tests.adapter.world import World
+from tests.finishing import finished
 
 
 def test_rows_go_and_come():
@@ -230,7 +231,7 @@ def test_many_sessions_count_without_losing_one():
             await asyncio.gather(*(session((a, b)[n % 2], n) for n in range(8)))
             assert await a.sql("select sum(n) from t") == [(40,)]
 
-    asyncio.run(asyncio.wait_for(story(World()), 60))
+    finished(story(World()))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -270,7 +271,7 @@ def test_any_history_is_that_of_a_bag_of_rows(seed):
                 found = await chance.choice((a, b)).sql("select a, b from t")
                 assert Counter(found) == Counter(rows), (seed, step, what)
 
-    asyncio.run(asyncio.wait_for(story(), 120))
+    finished(story())
 
 
 def test_who_had_to_wait_for_its_turn_is_told_so():
@@ -288,7 +289,7 @@ def test_who_had_to_wait_for_its_turn_is_told_so():
             await asyncio.sleep(0)
         assert await behind
 
-    asyncio.run(asyncio.wait_for(story(), 10))
+    finished(story())
 
 
 def test_no_day_is_written_that_could_not_be_read_again():

@@ -16,6 +16,7 @@ from adapter.server.server import Server
 from tests.adapter.world import World
 from tests.adapter_wire import frontend as f
 from tests.adapter_wire.loopback import Raw
+from tests.finishing import finished
 
 needs_psql = pytest.mark.skipif(shutil.which("psql") is None, reason="psql is not installed")
 
@@ -75,7 +76,7 @@ def run(story):
             assert not err, err
             await story(port)
 
-    asyncio.run(asyncio.wait_for(bounded(), 120))
+    finished(bounded())
 
 
 @needs_psql

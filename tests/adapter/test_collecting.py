@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import weakref
 
@@ -11,6 +10,7 @@ import pytest
 from adapter.execute.planning import Planner
 from adapter.server import collecting
 from adapter.server.collecting import LAST_RESORT, YOUNG_MAX, YOUNG_OBJECTS, YOUNG_PASSES, Collector
+from tests.finishing import finished
 
 
 class Node:
@@ -112,4 +112,4 @@ def test_a_planner_that_works_is_not_at_rest():
         assert len(rests) == 3
         planner.close()
 
-    asyncio.run(asyncio.wait_for(story(), 60))
+    finished(story())

@@ -18,10 +18,11 @@ from sql.objects.names import Names
 from sql.syntax.parse import parse
 from tests.adapter import world as worlds
 from tests.adapter.world import World
+from tests.finishing import finished
 
 
 def run(story, world=None):
-    asyncio.run(asyncio.wait_for(story(world or World()), 60))
+    finished(story(world or World()))
 
 
 async def described(a):

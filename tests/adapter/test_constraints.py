@@ -13,6 +13,7 @@ from tests.adapter.stories import HeldTransport, before_commit, refused, until
 from tests.adapter.test_copies import client, copied, on_a_loop, rows
 from tests.adapter.test_not_null import before_half, inserting
 from tests.adapter.world import World
+from tests.finishing import finished
 
 HALVES = [
     ("check (b > 0)", "(1, -1)", "23514", "23514"),
@@ -24,7 +25,7 @@ HALVES = [
 
 
 def run(story) -> None:
-    asyncio.run(asyncio.wait_for(story(World()), 60))
+    finished(story(World()))
 
 
 def kept_by(adapter, name: str):

@@ -13,8 +13,7 @@ import pytest
 from adapter.execute import loads
 from tests.adapter.test_clients import needs_psql, psql, serving
 from tests.adapter.world import World
-
-TEST_S_MAX = 60
+from tests.finishing import finished
 
 DSN = "host=127.0.0.1 port={} user=tidemark dbname=tidemark"
 
@@ -34,7 +33,7 @@ def on_a_loop(test):
 
     @wraps(test)
     def run(*args, **named):
-        asyncio.run(asyncio.wait_for(test(*args, **named), TEST_S_MAX))
+        finished(test(*args, **named))
 
     return run
 
@@ -350,4 +349,4 @@ def test_a_table_that_is_altered_while_it_is_copied_out_is_copied_as_it_is_then(
             result = await a.executor.run(a.session, prepared, ())
             assert [each.name for each in result.copy.result.columns] == columns
 
-    asyncio.run(asyncio.wait_for(story(World()), TEST_S_MAX))
+    finished(story(World()))

@@ -17,6 +17,7 @@ from journal.names import TopicNames
 from journal.topics import ensure_topics, queue_spec
 from schemas import codec
 from tests.adapter.world import World
+from tests.finishing import finished
 from tests.journal.muted import Makes
 
 
@@ -38,7 +39,7 @@ def test_a_request_delivered_again_is_answered_from_the_record_by_any_adapter():
             assert await told(b, request("r1", "drop table t")) == first, "the id counts, not the text"
             assert await a.sql("show tables") == [("t",)]
 
-    asyncio.run(asyncio.wait_for(story(World()), 60))
+    finished(story(World()))
 
 
 def test_the_same_request_in_two_adapters_at_once_is_executed_once():
@@ -50,7 +51,7 @@ def test_the_same_request_in_two_adapters_at_once_is_executed_once():
                 assert one == two and one["status"] == "ok"
             assert len(await a.sql("show tables")) == 10
 
-    asyncio.run(asyncio.wait_for(story(World()), 60))
+    finished(story(World()))
 
 
 def test_errors_and_garbage_are_answered_and_change_nothing():
@@ -72,7 +73,7 @@ def test_errors_and_garbage_are_answered_and_change_nothing():
             assert (await told(a, request("r6", "create table t (a int)", schema="s")))["status"] == "ok"
             assert await a.sql("show tables from s") == [("t",)]
 
-    asyncio.run(asyncio.wait_for(story(World()), 60))
+    finished(story(World()))
 
 
 @pytest.mark.integration
@@ -101,7 +102,7 @@ def test_on_a_real_broker_two_adapters_share_the_topic(broker):
             objects = {item.name for item in one._catalog.image.objects()}
             assert {f"t{n}" for n in range(20)} | {"avro"} <= objects
 
-    asyncio.run(asyncio.wait_for(story(), 200))
+    finished(story())
 
 
 @pytest.mark.integration
@@ -137,7 +138,7 @@ def test_a_reply_topic_that_takes_no_answer_holds_up_nobody(broker, monkeypatch)
             finally:
                 await topic.close()
 
-    asyncio.run(asyncio.wait_for(story(), 200))
+    finished(story())
 
 
 @pytest.mark.integration
@@ -173,7 +174,7 @@ def test_requests_are_read_and_answered_though_a_client_lost_its_brokers(broker,
             finally:
                 await topic.close()
 
-    asyncio.run(asyncio.wait_for(story(), 200))
+    finished(story())
 
 
 async def _made(executor, name):

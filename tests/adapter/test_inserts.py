@@ -17,6 +17,7 @@ from journal.errors import TidemarkError
 from sql.syntax import parse as parsing
 from tests.adapter.stories import HeldTransport, before_commit, lag, refused, run, until
 from tests.adapter.world import World
+from tests.finishing import finished
 
 
 def test_rows_inserted_are_read_back_with_types_and_defaults():
@@ -108,7 +109,7 @@ def test_values_that_are_more_than_values_are_worked_out_as_before(monkeypatch):
             assert await a.sql("select count(*) from t where b = 'd'") == [(1,)]
 
     monkeypatch.setattr(inserts, "few_values", looked)
-    asyncio.run(asyncio.wait_for(story(World()), 60))
+    finished(story(World()))
 
 
 def test_what_is_returned_is_what_is_kept_in_the_order_of_the_rows():

@@ -3,7 +3,6 @@ else."""
 
 from __future__ import annotations
 
-import asyncio
 import random
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -19,13 +18,14 @@ from tests.adapter.stories import before_commit
 from tests.adapter.test_clients import serving
 from tests.adapter.test_uniques import Indexed, parts_of
 from tests.adapter.world import World
+from tests.finishing import finished
 from tests.seeds import seed_of_commit
 
 ROWS = "insert into t select x, 'k' || x, 0 from generate_series(1, 20) x"
 
 
 def run(story, world=None):
-    asyncio.run(asyncio.wait_for(story(world or Indexed()), 120))
+    finished(story(world or Indexed()))
 
 
 async def table(adapter):
@@ -165,7 +165,7 @@ def in_block(story):
             await other.execute(ROWS.encode())
             await story(block, other)
 
-    asyncio.run(asyncio.wait_for(bounded(), 180))
+    finished(bounded())
 
 
 def test_a_block_is_committed_only_if_what_it_read_is_as_it_was():

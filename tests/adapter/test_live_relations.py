@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import UTC, datetime
 
 from adapter.state.session_state import SessionState
@@ -11,6 +10,7 @@ from catalog_log.model import NODES, Node
 from collection.binding import Binding, Run
 from oracle.model import CommitPart
 from tests.adapter.world import World
+from tests.finishing import finished
 
 COMPUTE, STORAGE = "compute/default", "storage/"
 
@@ -53,7 +53,7 @@ def run(story):
                 await a.sql(text)
             await story(world, a, nodes)
 
-    asyncio.run(asyncio.wait_for(bounded(), 60))
+    finished(bounded())
 
 
 def test_a_controller_that_does_not_answer_is_told_as_such():

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from tests.adapter.stories import refused, run
 from tests.adapter.world import World
+from tests.finishing import finished
 
 
 def test_every_kind_of_object_says_how_it_would_be_made():
@@ -55,7 +54,7 @@ def test_a_connection_is_nobodys_relation():
                          "alter source c reset", "create sequence s owned by c.a", "select nextval('c')"):  # fmt: skip
                 assert (await refused(a.sql(text))).sqlstate == "42809", text
 
-    asyncio.run(asyncio.wait_for(story(World()), 60))
+    finished(story(World()))
 
 
 def test_system_relations_and_session_statements():

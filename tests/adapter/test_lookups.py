@@ -30,6 +30,7 @@ from controllers.peeks.peek import Lookup, Peek
 from journal.errors import InvalidUsage, Rejected, TidemarkError
 from journal.timestamps import CatalogTs, DataTs
 from sql.binding.bind import OutputType
+from tests.finishing import finished
 from values.types import SqlType
 
 
@@ -67,11 +68,11 @@ class Controller:
 
 
 def run(story):
-    async def with_bound():
+    async def begun():
         controller = Controller()
-        await asyncio.wait_for(story(controller, Lookups(controller.ask, asyncio.get_running_loop())), 60)
+        await story(controller, Lookups(controller.ask, asyncio.get_running_loop()))
 
-    asyncio.run(with_bound())
+    finished(begun())
 
 
 def test_those_who_ask_at_once_share_a_request_and_equal_ones_are_one_question():

@@ -11,6 +11,7 @@ from tests.adapter.stories import before_commit
 from tests.adapter.test_copies import client, on_a_loop, rows
 from tests.adapter.test_uniques import parts_of
 from tests.adapter.world import World
+from tests.finishing import finished
 
 TABLE = "create table t (k int primary key, n int)"
 WHENS = "when matched then update set n = t.n + s.n when not matched then insert values (s.k, s.n)"
@@ -21,7 +22,7 @@ def merge(k: object, n: int = 1, on: str = "t.k = s.k") -> str:
 
 
 def run(story) -> None:
-    asyncio.run(asyncio.wait_for(story(World()), 60))
+    finished(story(World()))
 
 
 def merged_beside(there: str, other: str, tries: int, left: list[tuple[int, int]]):

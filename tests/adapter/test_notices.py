@@ -9,6 +9,7 @@ import psycopg
 
 from tests.adapter.test_clients import serving
 from tests.adapter.world import StorePeeks, World
+from tests.finishing import finished
 
 
 def run(story):
@@ -27,7 +28,7 @@ def run(story):
             connection.add_notice_handler(lambda diag: heard.put_nowait(diag.message_primary))
             await story(connection, heard, world)
 
-    asyncio.run(asyncio.wait_for(bounded(), 60))
+    finished(bounded())
 
 
 def test_who_waits_for_a_cluster_that_is_away_is_told_while_it_waits(monkeypatch):

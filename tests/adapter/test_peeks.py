@@ -27,6 +27,7 @@ from journal.errors import InvalidUsage, TidemarkError, Unavailable
 from journal.memory import MemoryTransport
 from journal.timestamps import DataTs
 from tests.adapter.world import GENESIS, World
+from tests.finishing import finished
 
 SCHEMA = pa.schema([pa.field("a", pa.int64())], metadata={b"as_of": b"41"})
 
@@ -115,7 +116,7 @@ def run(story):
             controller.shutdown()
             catalog.close()
 
-    asyncio.run(asyncio.wait_for(bounded(), 60))
+    finished(bounded())
 
 
 def peek(sql: str, peek_id: str = "p") -> Peek:
@@ -210,7 +211,7 @@ def test_what_is_no_answer_to_lookups_ends_the_line(sent):
         assert len(heard) == 2, "it connected anew"
         server.close()
 
-    asyncio.run(asyncio.wait_for(story(), 20))
+    finished(story())
 
 
 def test_an_error_keeps_its_family_and_sqlstate():

@@ -19,10 +19,11 @@ from sql.statements import insert
 from sql.syntax import parse, tokens
 from sql.views import kept_views
 from tests.adapter.world import World
+from tests.finishing import finished
 
 
 def run(story):
-    asyncio.run(asyncio.wait_for(story, 60))
+    finished(story)
 
 
 class Endless:

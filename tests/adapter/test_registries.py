@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 
 from tests.adapter.stories import refused
 from tests.adapter.world import World
+from tests.finishing import finished
 from tests.registry import SchemaRegistry
 
 PERSON = {"type": "record", "name": "person", "fields": [
@@ -20,7 +20,7 @@ SOURCE = "create source %s from kafka topic '%s' format avro using confluent sch
 def run(story):
     registry = SchemaRegistry()
     try:
-        asyncio.run(asyncio.wait_for(story(World(), registry), 60))
+        finished(story(World(), registry))
     finally:
         registry.close()
 

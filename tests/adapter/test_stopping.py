@@ -30,6 +30,7 @@ from journal.names import TopicNames
 from judge.live import shim
 from judge.live.clock import HOUR_MS, Clocks
 from tests.adapter.world import World
+from tests.finishing import finished
 
 POLLS_BEGIN_S = 1.0
 """Until every poll in the process began under the present clock, which tells nobody: four of the longest (0.25 s)."""
@@ -99,7 +100,7 @@ def test_closing_needs_none_of_the_threads_that_may_hang(broker: str, env_name: 
             never.set()
         await asyncio.gather(*hanging)
 
-    asyncio.run(asyncio.wait_for(story(), 60))
+    finished(story())
 
 
 class Silent(MemoryTransport):
@@ -137,7 +138,7 @@ def test_a_statement_whose_end_nobody_knows_is_told_so() -> None:
             assert server.sessions == 0
             await client.close()
 
-    asyncio.run(asyncio.wait_for(story(), 30))
+    finished(story())
 
 
 def test_what_cannot_be_closed_is_left_behind_and_named(caplog: pytest.LogCaptureFixture) -> None:

@@ -17,6 +17,7 @@ from adapter.server.server import Server
 from tests.adapter.world import World
 from tests.adapter_wire import frontend as f
 from tests.adapter_wire.loopback import Raw
+from tests.finishing import finished
 
 
 class Lagging:
@@ -59,7 +60,7 @@ def run(story):
             await client.execute("select count(*) from t")
             await story(other.sql, client, Lagging(ours))
 
-    asyncio.run(asyncio.wait_for(bounded(), 60))
+    finished(bounded())
 
 
 async def simple(client):

@@ -14,6 +14,7 @@ from bench.tpcc.terminals import Done, Site
 from oracle import conflicts
 from tests.adapter.test_clients import serving
 from tests.adapter.world import World
+from tests.finishing import finished
 
 SCALE = Scale(warehouses=2, customers=6, items=20)
 TERMINALS, TRANSACTIONS = 4, 3
@@ -36,7 +37,7 @@ def told() -> tuple[Done, list[str]]:
             dsns = [f"postgresql://tidemark@127.0.0.1:{port}/tidemark" for port in ports]
             return await asyncio.to_thread(story, Site(dsns, "tpcc"))
 
-    return asyncio.run(asyncio.wait_for(bounded(), 240))
+    return finished(bounded())
 
 
 @pytest.mark.timeout(300)

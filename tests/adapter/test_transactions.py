@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import AsyncExitStack
 
 import psycopg
@@ -12,6 +11,7 @@ from psycopg import IsolationLevel, errors
 from adapter.execute import reads
 from tests.adapter.test_clients import serving
 from tests.adapter.world import World
+from tests.finishing import finished
 
 
 def run(story):
@@ -32,7 +32,7 @@ def run(story):
             await other.execute("insert into t values (1)")
             await story(block, other, world)
 
-    asyncio.run(asyncio.wait_for(bounded(), 60))
+    finished(bounded())
 
 
 async def one(connection, sql: str):

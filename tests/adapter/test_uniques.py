@@ -14,6 +14,7 @@ from journal.errors import Conflict, TidemarkError, Unavailable
 from oracle.model import KeyRange
 from tests.adapter.stories import before_commit, refused
 from tests.adapter.world import Answer, StorePeeks, World
+from tests.finishing import finished
 
 
 class Looking(StorePeeks):
@@ -51,7 +52,7 @@ class Newest(World):
 
 def run(story, *worlds):
     for world in worlds or (World(), Indexed()):
-        asyncio.run(asyncio.wait_for(story(world), 60))
+        finished(story(world))
 
 
 async def accounts(a, *more):

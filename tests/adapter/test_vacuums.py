@@ -17,6 +17,7 @@ from sql.syntax.parse import parse
 from sql.syntax.statements import Vacuum
 from tests.adapter.stories import refused
 from tests.adapter.world import World
+from tests.finishing import finished
 
 
 class Nodes(NodeStatus):
@@ -42,7 +43,7 @@ def run(story) -> None:
             await a.sql("create source s (a int) from kafka topic 'user.s' format json")
             await story(a, world.nodes)
 
-    asyncio.run(asyncio.wait_for(bounded(), 60))
+    finished(bounded())
 
 
 async def answer(a, text: str):

@@ -12,10 +12,11 @@ from journal.errors import InvalidUsage
 from sql.syntax.statements import ValidateConnection
 from tests.adapter.stories import refused, until
 from tests.adapter.world import World
+from tests.finishing import finished
 
 
 def run(story):
-    asyncio.run(asyncio.wait_for(story(World()), 60))
+    finished(story(World()))
 
 
 PLAIN = "create connection c to kafka (broker '127.0.0.1:9', security protocol plaintext)"

@@ -10,6 +10,7 @@ import pytest
 
 from adapter.execute.write_groups import ENTRY_BYTES_MAX, GROUP_ENTRIES_MAX, WriteGroups
 from journal.errors import Indeterminate, Unavailable
+from tests.finishing import finished
 
 
 class Entry(NamedTuple):
@@ -63,10 +64,10 @@ class Log:
 
 
 def play(story):
-    async def bounded():
-        await asyncio.wait_for(story(Log()), 60)
+    async def begun():
+        await story(Log())
 
-    asyncio.run(bounded())
+    finished(begun())
 
 
 def test_those_who_come_together_are_one_write_and_other_tables_are_none_of_theirs():

@@ -14,12 +14,13 @@ from tests.adapter.stories import before_commit, refused
 from tests.adapter.test_copies import client, on_a_loop, rows
 from tests.adapter.test_uniques import parts_of
 from tests.adapter.world import World
+from tests.finishing import finished
 
 MOVE = "with x as (delete from a where k <= 2 returning k) insert into b select k from x"
 
 
 def run(story) -> None:
-    asyncio.run(asyncio.wait_for(story(World()), 60))
+    finished(story(World()))
 
 
 async def tables(a) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import UTC, date, datetime
 
 import psycopg
@@ -16,6 +15,7 @@ from sql.syntax.parse import parse
 from tests.adapter.test_catalog_relations import QUERIES
 from tests.adapter.test_clients import serving
 from tests.adapter.world import World
+from tests.finishing import finished
 from tests.sql.doubles import shop
 
 BERLIN, KATHMANDU = "Europe/Berlin", "Asia/Kathmandu"
@@ -26,7 +26,7 @@ def run(story):
         async with serving(World()) as port:
             await story(port)
 
-    asyncio.run(asyncio.wait_for(bounded(), 120))
+    finished(bounded())
 
 
 async def connected(port: int, zone: str) -> psycopg.AsyncConnection:

@@ -24,6 +24,7 @@ from psycopg.pq.abc import PGresult
 from tests.adapter.test_clients import serving
 from tests.differential.postgres import missing, postgres
 from tests.differential.test_changes import Tables
+from tests.finishing import finished
 
 SCRIPT = Path(__file__).with_name("copies.txt")
 
@@ -175,7 +176,7 @@ def test_a_script_of_copies_is_answered_as_postgres_answers_it() -> None:
         peer.execute("create role plain; grant create on database postgres to plain")
         for lines in stanzas(SCRIPT.read_text()):
             count += len(lines)
-            us = asyncio.run(asyncio.wait_for(ours(lines), 120))
+            us = finished(ours(lines))
             wrong += differences(lines, us, theirs(peer, lines))
     assert not wrong, "\n".join(wrong)
     assert count > 150

@@ -23,6 +23,7 @@ from journal.errors import FatalLog, InvalidUsage, Unavailable
 from journal.names import TopicNames
 from subscribers.worker import app_id
 from tests.adapter.world import World
+from tests.finishing import finished
 
 
 @contextmanager
@@ -63,7 +64,7 @@ def test_an_adapter_is_asked_a_statement() -> None:
                 assert await asyncio.to_thread(health.adapter, f"{host}:{port}", password) == "answers"
                 await server.stop()
 
-    asyncio.run(asyncio.wait_for(story(), 60))
+    finished(story())
 
 
 def test_a_controller_must_have_heard_of_the_catalog() -> None:
