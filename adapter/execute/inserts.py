@@ -24,7 +24,7 @@ from adapter.execute.plans import Plans
 from adapter.execute.reads import Reads
 from adapter.execute.results import as_promised, check_result, check_zone, collect
 from adapter.execute.returned import returned, rows_returned
-from adapter.execute.rows import Rows, asks_engine, check_buffer, few_values, rows_of_query, rows_of_values
+from adapter.execute.rows import Rows, are_few, asks_engine, check_buffer, few_values, rows_of_query, rows_of_values
 from adapter.execute.seen import seen_by
 from adapter.execute.sequences import Sequences
 from adapter.execute.session_names import names_of
@@ -114,9 +114,11 @@ class Inserts:
         more must be known before it is said."""
         image = self._images.at_hand(session)
         planned = None if image is None else self._plans.at_hand(prepared, statement, image, session)
-        if planned is None or planned.large or not planned.plan.only_adds or prepared.columns:
+        if planned is None or planned.large or prepared.columns:
             return None
         plan = planned.plan
+        if not (plan.only_adds and are_few(plan)):
+            return None
         check_zone(prepared, names_of(session).zone, plan)
         try:
             few = few_values(plan, params)

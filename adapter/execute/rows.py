@@ -152,10 +152,15 @@ class Evaluate(Protocol):
         """A row as the details of errors show it."""
 
 
+def are_few(plan: InsertPlan) -> bool:
+    """Whether the rows of INSERT … VALUES are few, and nothing has to be worked out for them."""
+    return plan.plain and len(plan.rows) <= FEW_ROWS and not asks_engine(plan.table)
+
+
 def few_values(plan: InsertPlan, params: Sequence[object | None]) -> Given | None:
-    """The rows of INSERT … VALUES where they are few, nothing has to be worked out for them, and their table takes them
-    as they are; else ``None``, and :func:`rows_of_values` makes them or says what is wrong.  Raises 22003."""
-    if not plan.plain or len(plan.rows) > FEW_ROWS or asks_engine(plan.table):
+    """The rows of INSERT … VALUES where they :func:`are_few` and their table takes them as they are; else ``None``, and
+    :func:`rows_of_values` makes them or says what is wrong.  Raises 22003."""
+    if not are_few(plan):
         return None
     columns = _columns(plan, params, {})
     for column, values in zip(plan.table.columns, columns, strict=True):

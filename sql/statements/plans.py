@@ -293,8 +293,8 @@ class InsertPlan:
 
     @cached_property
     def only_adds(self) -> bool:
-        """Whether rows that are ``plain`` are written and nothing else: nobody is asked for a key, nothing returned."""
-        return self.plain and not (self.query or self.uniques or self.conflict or self.returning)
+        """Whether rows are written and nothing else: nobody is asked for a key, nothing is returned."""
+        return not (self.query or self.uniques or self.conflict or self.returning)
 
     def given(self, params: Sequence[object | None]) -> InsertPlan:
         """The same with these values of its parameters, where expressions have some: all of them are planned."""
