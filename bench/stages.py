@@ -24,7 +24,6 @@ from collection.messages.avro_written import AvroRows, WrittenColumn, as_json
 from collection.messages.judging import Judge, Message
 from collection.rows import decode, encode
 from controllers.changes import stamp
-from controllers.storage.__main__ import look_for_garbage_less
 from controllers.storage.keyed_state import KeyedState
 from controllers.storage.sink_contents import SLICE_ROWS
 from controllers.storage.sink_forms import form_of
@@ -32,6 +31,7 @@ from controllers.storage.sinking import ChangeColumns, Keys, messages
 from controllers.storage.source import BATCH_ROWS_MAX
 from controllers.storage.upserts import Keys as SourceKeys
 from controllers.storage.upserts import changed
+from journal.process import look_for_garbage_less
 
 ROWS, ROUNDS = 100_000, 3
 TS = 1_700_000_000_000

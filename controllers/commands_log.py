@@ -175,7 +175,8 @@ def restated(transport: Transport, through: int) -> int | None:
     for entry in _entries(transport, start, through):
         fold.take(entry)
     # What whoever begins there must have taken: what is restated, what is said of a timestamp that is open, what comes.
-    told = [*restate(fold.state), *fold.state.collecting]
+    opened = fold.state.collecting
+    told = [*restate(fold.state), *(opened[ordinal] for ordinal in range(len(opened)))]
     first: int | None = None
     untold, left = told, 2 * len(told) + AGAIN_MAX
     while untold and len(untold) <= left:  # else it would never end
@@ -226,9 +227,9 @@ class CommandFold:
         self.state = ControllerState()
         self.undecodable = 0
 
-    def take(self, entry: Entry) -> tuple[Effect, ...]:
-        """Fold one record; what there is to do now."""
-        return self._fold(entry)[1]
+    def take(self, entry: Entry, said: Command | None = None) -> tuple[Effect, ...]:
+        """Fold one record; what there is to do now.  ``said`` is its command, where that is known without reading."""
+        return self._fold(entry, said)[1]
 
     def taken(self, entry: Entry) -> Command | None:
         """Fold one record; its command, if that had an effect or will have."""
@@ -236,9 +237,9 @@ class CommandFold:
         command, _ = self._fold(entry)
         return command if self.state.ignored == ignored else None
 
-    def _fold(self, entry: Entry) -> tuple[Command | None, tuple[Effect, ...]]:
+    def _fold(self, entry: Entry, said: Command | None = None) -> tuple[Command | None, tuple[Effect, ...]]:
         try:
-            command = decode(entry.value)
+            command = decode(entry.value) if said is None else said
         except Undecodable as error:
             self.undecodable += 1
             log.warning("skipped a record that is no command", extra={"offset": entry.offset, "reason": str(error)})

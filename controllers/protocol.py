@@ -14,6 +14,7 @@ moves the frontier, and what the other still sends does not continue it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -64,8 +65,9 @@ class ControllerState:
     """Live objects by id: ``Map[str, Item]``."""
     settings: Map = field(default_factory=Map)
     """What its cluster's settings are where they are not their defaults: ``Map[str, Setting]`` by key."""
-    collecting: tuple[Command, ...] = ()
-    """Commands of the timestamp that is not closed yet, ordinals 0, 1, 2…"""
+    collecting: Map = field(default_factory=Map)
+    """Commands of the timestamp that is not closed yet by their ordinals 0, 1, 2…: ``Map[int, Command]``.  As many as
+    there are objects where a controller begins, so that one more must not cost as much as those before it."""
     ignored: int = 0
     """Commands that had no effect (seen before, late, out of place), for the status."""
 
@@ -73,10 +75,11 @@ class ControllerState:
         """The state after ``command`` and what there is to do now: nothing until a timestamp is closed."""
         if not self._continues(command):
             return replace(self, ignored=self.ignored + 1), ()
-        collecting = (*(self.collecting if command.ordinal else ()), command)
-        if command.kind != Kind.ADVANCE_CATALOG_FRONTIER:
-            return replace(self, collecting=collecting), ()
-        return self._close(collecting)
+        before = self.collecting if command.ordinal else Map()
+        if command.kind == Kind.ADVANCE_CATALOG_FRONTIER:
+            return self._close([before[ordinal] for ordinal in range(len(before))], command)
+        collecting = before.set(command.ordinal, command)
+        return ControllerState(self.frontier, self.objects, self.settings, collecting, self.ignored), ()
 
     def next_id(self) -> tuple[CatalogTs, CatalogTs | None, int]:
         """What the log holds so far, for a subscriber that goes on: (frontier, open catalog_ts, next ordinal)."""
@@ -99,7 +102,7 @@ class ControllerState:
             return command.ordinal == len(self.collecting)
         return command.ordinal == 0
 
-    def _close(self, commands: tuple[Command, ...]) -> tuple[ControllerState, tuple[Effect, ...]]:
+    def _close(self, commands: Sequence[Command], advance: Command) -> tuple[ControllerState, tuple[Effect, ...]]:
         effects: list[Effect] = []
         objects, settings = self.objects, self.settings
         for command in commands:
@@ -121,8 +124,8 @@ class ControllerState:
                     settings = settings.set(key, command.setting)
                 elif key in settings:
                     settings = settings.delete(key)
-        frontier = commands[-1].frontier
-        assert frontier is not None, f"advance without a frontier: {commands[-1]}"
+        frontier = advance.frontier
+        assert frontier is not None, f"advance without a frontier: {advance}"
         effects.append(FrontierAdvanced(frontier))
-        now = replace(self, frontier=frontier, objects=objects, settings=settings, collecting=())
+        now = replace(self, frontier=frontier, objects=objects, settings=settings, collecting=Map())
         return now, tuple(effects)

@@ -10,7 +10,16 @@ import threading
 from controllers.command_topic import open_command_topic
 from journal.kafka import KafkaTransport
 from journal.names import TopicNames
-from journal.process import announce_ready, close_all, common_arguments, leave, outcome, setup_logging, stop_event
+from journal.process import (
+    announce_ready,
+    close_all,
+    common_arguments,
+    leave,
+    look_for_garbage_less,
+    outcome,
+    setup_logging,
+    stop_event,
+)
 from journal.topics import verify_journal
 from subscribers import worker
 
@@ -30,6 +39,7 @@ def parser() -> argparse.ArgumentParser:
 def main() -> int:
     options = parser().parse_args()
     setup_logging(f"subscriber-{options.controller}")
+    look_for_garbage_less()
     stopped = stop_event()
     return outcome(lambda: _serve(options.kafka, TopicNames(options.env), options.controller, stopped), log)
 

@@ -66,6 +66,8 @@ class CommandSender:
         self._next_offset = begin
         self._sender = Sender("", [LANE], SameAgain(seen), deadline_ms=int(1000 * GIVE_UP_S),
                               unanswered_ms=int(1000 * RESEND_S))  # fmt: skip
+        self._unread: dict[bytes, Command] = {}
+        """What was sent and was not read back: it is known what those bytes say."""
         self._moved = asyncio.Event()
         self._failed: Exception | None = None
         self.failure: asyncio.Future[Exception] = loop.create_future()
@@ -158,7 +160,9 @@ class CommandSender:
             if answer.exception() is not None:
                 self._wake(lambda: self._step(partial(self._sender.unanswered, token)))
 
-        self._transport.append(encode(flight.payload)).add_done_callback(on_sent)
+        value = encode(flight.payload)
+        self._unread[value] = flight.payload
+        self._transport.append(value).add_done_callback(on_sent)
 
     async def _wait(self, timeout_s: float) -> bool:
         """Whether the topic brought anything within ``timeout_s``.  Raises what stopped us."""
@@ -176,12 +180,14 @@ class CommandSender:
     def _on_entries(self, entries: Sequence[Entry]) -> None:
         """On the reader's thread; the state is replaced whole, so the loop may look at any time."""
         for entry in entries:
-            self._fold.take(entry)
+            self._fold.take(entry, self._unread.pop(entry.value, None))
         self._next_offset = entries[-1].offset + 1
         self._wake(self._on_moved)
 
     def _on_moved(self) -> None:
         self._look()
+        if not self._sender.backlog:
+            self._unread.clear()  # of what got lost, and was there already
         self._moved.set()
 
     def _on_error(self, error: Exception) -> None:

@@ -13,7 +13,15 @@ from controllers.spark_masters import check_store
 from journal.doors import add_insecure, controller_refused
 from journal.errors import InvalidUsage
 from journal.names import TopicNames
-from journal.process import announce_ready, common_arguments, leave, outcome, setup_logging, stop_event
+from journal.process import (
+    announce_ready,
+    common_arguments,
+    leave,
+    look_for_garbage_less,
+    outcome,
+    setup_logging,
+    stop_event,
+)
 from segments.store import open_store
 
 log = logging.getLogger("controllers.compute")
@@ -42,6 +50,7 @@ def parser() -> argparse.ArgumentParser:
 def main() -> int:
     options = parser().parse_args()
     setup_logging(f"compute-{options.cluster}")
+    look_for_garbage_less()
     if controller_refused(f"compute-{options.cluster}", options.flight_host, options.insecure):
         return 2
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import logging
 
 import journal.without_pandas  # noqa: F401 - before anything makes an array
@@ -11,24 +10,21 @@ from collection.topic_keeper import add_partitions
 from controllers.storage.controller import CHECKPOINT_EVERY, StorageController
 from controllers.storage.sealer import GRACE_S, Waits
 from controllers.storage.sealing import SEAL_ROWS
-from controllers.storage.source import BATCH_ROWS_MAX
 from journal.doors import add_insecure, controller_refused
 from journal.names import TopicNames
-from journal.process import announce_ready, common_arguments, leave, outcome, setup_logging, stop_event
+from journal.process import (
+    announce_ready,
+    common_arguments,
+    leave,
+    look_for_garbage_less,
+    outcome,
+    setup_logging,
+    stop_event,
+)
 from oracle.checkpoints import RETAIN_MS, CheckpointPolicy
 from segments.store import open_store
 
 log = logging.getLogger("controllers.storage")
-
-
-YOUNG_OBJECTS = BATCH_ROWS_MAX
-"""Objects more than before from which Python looks for garbage in circles: a batch of messages, in which there is none.
-Its own number, 700, was a fifth of what judging them takes."""
-
-
-def look_for_garbage_less() -> None:
-    """See :data:`YOUNG_OBJECTS`."""
-    gc.set_threshold(YOUNG_OBJECTS, *gc.get_threshold()[1:])
 
 
 def _positive(text: str) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import tracemalloc
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -60,6 +61,22 @@ def test_the_whole_story() -> None:
     ]
     assert dict(state.objects) == {"u2": item("u2", "renamed"), "u3": U3}
     assert state.ignored == 0
+
+
+def test_of_a_timestamp_with_many_commands_each_costs_the_same() -> None:
+    """What a controller of 40,000 objects is told first was collected in 6 s, and of 100,000 in half a minute: each
+    command copied those before it.  Kept side by side, states show what each has of its own."""
+    commands = step(0, 9, *(item(f"u{n}") for n in range(1, 2_001)))
+    states = [ControllerState()]
+    tracemalloc.start()
+    try:
+        for command in commands:
+            states.append(states[-1].apply(command)[0])
+        held_bytes, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(states[-1].objects) == 2_000 and len(states[-2].collecting) == 2_000
+    assert held_bytes < 5 << 20, "2,000 states that share nothing have 16 MB"
 
 
 def test_everything_sent_twice_counts_once() -> None:

@@ -6,7 +6,9 @@ import asyncio
 
 import pytest
 
+from controllers import commands_log
 from controllers.commands import Command, Kind
+from controllers.commands_log import decode, encode
 from journal.errors import Indeterminate, Unavailable
 from journal.memory import MemoryTopic, MemoryTransport
 from journal.timestamps import CatalogTs
@@ -99,6 +101,31 @@ def test_what_arrives_is_not_sent_again() -> None:
         await asyncio.sleep(0.1)
         assert commands.state.frontier == 20
         assert transport.fates == ["works"] * 20
+        commands.close()
+
+    asyncio.run(story())
+
+
+def test_what_was_sent_is_known_when_it_is_read_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of others' commands, and of one that is there twice, the bytes are read; what nobody reads back is let go."""
+    read: list[bytes] = []
+    monkeypatch.setattr(commands_log, "decode", lambda value: (read.append(value), decode(value))[1])
+
+    async def story() -> None:
+        topic = MemoryTopic()
+        commands = CommandSender(MemoryTransport(topic), asyncio.get_running_loop())
+        await commands.send([advance(0), advance(1)])
+        await commands.flush()
+        assert not read and commands.state.frontier == 2
+        other = MemoryTransport(topic)
+        for each in (advance(2), advance(0)):
+            other.append(encode(each))
+        await until(lambda: len(read) == 2)
+        assert read == [encode(advance(2)), encode(advance(0))] and commands.state.frontier == 3
+        await commands.send([advance(3)])
+        await commands.flush()
+        await until(lambda: not commands._unread)
+        assert len(read) == 2
         commands.close()
 
     asyncio.run(story())
