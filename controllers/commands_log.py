@@ -1,7 +1,8 @@
 """Commands as bytes, and the topic that carries them to one controller.
 
 Promises: the same command gives the same bytes (I6); bytes that are no command are skipped, counted and logged, as in
-every other log of ours.  Each Kafka record holds one command.
+every other log of ours.  A record holds one command or, where the catalog's format allows it, some that come one after
+another (:func:`records_of`): a record costs its writer, the broker and two readers more than a command does.
 
 A topic does not keep all that ever happened.  Its controller, once it has acted on everything, says its own state anew
 as a new controller would be told it (``restate``), and cuts what is before that (``Compaction``): whoever begins there
@@ -15,8 +16,9 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from typing import Any
 
 from catalog_log.model import ITEMS, SETTINGS
 from catalog_log.records import decode_value, encode_value
@@ -32,14 +34,46 @@ from schemas.codec import Undecodable
 log = logging.getLogger(__name__)
 
 IN_FLIGHT_MAX = 1000
-"""Commands sent ahead of their acknowledgements, as a subscriber does."""
+"""Records sent ahead of their acknowledgements, as a subscriber does."""
 
 ANSWER_TIMEOUT_S = 30.0
 """For one of them: the transport answers within its watchdog (2 s)."""
 
 
-def encode(command: Command) -> bytes:
-    """The record's value."""
+TOGETHER = 2
+"""The first version of a record that may hold many commands."""
+
+TOGETHER_MAX, TOGETHER_BYTES_MAX = 100, 256 << 10
+"""Commands of one record, and their bytes, but for a command that is larger by itself.  Of a hundred a record costs
+each a hundredth of what it does; and what is sent again where a record is lost stays small."""
+
+
+def records_of(commands: Sequence[Command]) -> Iterator[tuple[Sequence[Command], bytes]]:
+    """``commands``, in order, as few records: what each holds, and its value."""
+    values = [encode(command, alone=False) for command in commands]
+    begin = 0
+    while begin < len(commands):
+        end, size = begin + 1, len(values[begin])
+        while end < len(commands) and end - begin < TOGETHER_MAX and size + len(values[end]) <= TOGETHER_BYTES_MAX:
+            size += len(values[end])
+            end += 1
+        yield commands[begin:end], _together(values[begin:end])
+        begin = end
+
+
+def _together(values: Sequence[bytes]) -> bytes:
+    """One record of several.  What comes behind the first is the last field of a record, and of one that has nothing
+    behind it the last byte: so none is written out twice."""
+    head, *behind = values
+    return head[: -len(_NOTHING_BEHIND)] + codec.array_of_bytes(behind) if behind else head
+
+
+_NOTHING_BEHIND = codec.array_of_bytes(())
+
+
+def encode(command: Command, alone: bool = True) -> bytes:
+    """The record's value.  ``alone``: of version 1, which every code reads; else of ``TOGETHER``, for catalogs whose
+    format says that there may be such, and others may come behind it in the same record."""
     return codec.encode(
         "command",
         {
@@ -50,7 +84,9 @@ def encode(command: Command) -> bytes:
             "object_id": command.object_id,
             "item": _encoded(command),
             "frontier": command.frontier,
+            "more": (),
         },
+        TOGETHER - 1 if alone else TOGETHER,
     )
 
 
@@ -61,9 +97,19 @@ def _encoded(command: Command) -> bytes | None:
     return None if command.item is None else encode_value(ITEMS, command.item)
 
 
-def decode(value: bytes) -> Command:
-    """The command in ``value``.  Raises ``schemas.codec.Undecodable``, also where the fields make no command."""
+def decode(value: bytes) -> list[Command]:
+    """The commands in ``value``.  Raises ``schemas.codec.Undecodable``, also where the fields make no command."""
     record = codec.decode("command", value)
+    found = [_command(record)]
+    for each in record["more"]:
+        behind = codec.decode("command", each)
+        if behind["more"]:
+            raise Undecodable("a command behind another one with more behind it")
+        found.append(_command(behind))
+    return found
+
+
+def _command(record: Mapping[str, Any]) -> Command:
     try:
         kind = Kind(record["kind"])
     except ValueError as error:
@@ -87,7 +133,7 @@ def _complete(command: Command) -> bool:
 
 
 COMPACT_EVERY = 10_000
-"""Records beyond those that say what there is, before they are cut: folded in a third of a second by whoever starts."""
+"""Commands beyond those that say what there is, before they are cut: folded in a third of a second by who starts."""
 
 
 CUT_AFTER_S = 30.0
@@ -102,9 +148,9 @@ PAUSE_MAX_S = 16 * CUT_AFTER_S
 grown by a hundredth of what a day of DDL adds."""
 
 
-def compaction_due(records: int, state: ControllerState) -> bool:
-    """Whether a topic of ``records`` says much more than ``state`` needs."""
-    return records > COMPACT_EVERY + 2 * len(state.objects)
+def compaction_due(told: int, state: ControllerState) -> bool:
+    """Whether a topic of ``told`` commands says much more than ``state`` needs."""
+    return told > COMPACT_EVERY + 2 * len(state.objects)
 
 
 def restate(state: ControllerState) -> list[Command]:
@@ -125,17 +171,21 @@ class Compaction:
     def __init__(self, transport: Transport, clock: Callable[[], float] = time.monotonic) -> None:
         self._transport = transport
         self._clock = clock
-        self._start = transport.bounds()[0]
+        self._told_before = 0
+        """Of the commands that its controller was told, those that are not on the topic any more."""
+        self._told_restated = 0
+        """Of those, what :attr:`_restated` says anew."""
         self._restated: tuple[int, float] | None = None
         """Where the topic may be cut, and when."""
         self._pause_s = CUT_AFTER_S
         self._not_before = float("-inf")
 
-    def due(self, through: int, state: ControllerState) -> bool:
-        """Whether :meth:`run` has something to do, now that everything below ``through`` was acted on."""
+    def due(self, state: ControllerState) -> bool:
+        """Whether :meth:`run` has something to do, now that all that made ``state`` was acted on."""
         if self._restated is not None:
             return self._clock() >= self._restated[1]
-        return compaction_due(through - self._start, state) and self._clock() >= self._not_before
+        self._told_restated = state.told
+        return compaction_due(state.told - self._told_before, state) and self._clock() >= self._not_before
 
     def run(self, through: int) -> int | None:
         """Restate, or cut what was restated before; where it was cut.  Blocks, and raises as :func:`restated`.
@@ -158,7 +208,7 @@ class Compaction:
             return None
         (first, _), self._restated = self._restated, None
         self._transport.cut(first)
-        self._start = first
+        self._told_before = self._told_restated
         self._pause_s, self._not_before = CUT_AFTER_S, float("-inf")
         return first
 
@@ -181,13 +231,11 @@ def restated(transport: Transport, through: int) -> int | None:
     untold, left = told, 2 * len(told) + AGAIN_MAX
     while untold and len(untold) <= left:  # else it would never end
         left -= len(untold)
-        offset = _append_all(transport, untold)
+        offset = _append_all(transport, untold, fold.together)
         first = offset if first is None else first
         end = transport.bounds()[1]
         for entry in _entries(transport, through, end):
-            command = fold.taken(entry)
-            if command is not None:
-                told.append(command)
+            told += fold.taken(entry)
             if entry.offset >= first:
                 anew.take(entry)
         through = end
@@ -197,12 +245,13 @@ def restated(transport: Transport, through: int) -> int | None:
     return None
 
 
-def _append_all(transport: Transport, commands: Sequence[Command]) -> int:
-    """The offset of the first, once all are there."""
-    first = transport.append(encode(commands[0])).result(ANSWER_TIMEOUT_S)
+def _append_all(transport: Transport, commands: Sequence[Command], together: bool) -> int:
+    """The offset of the first, once all are there: ``together`` in as few records as may be."""
+    values = (value for _, value in records_of(commands)) if together else map(encode, commands)
+    first = transport.append(next(values)).result(ANSWER_TIMEOUT_S)
     sent: deque[Future[int]] = deque()
-    for command in commands[1:]:
-        sent.append(transport.append(encode(command)))
+    for value in values:
+        sent.append(transport.append(value))
         if len(sent) >= IN_FLIGHT_MAX:
             sent.popleft().result(ANSWER_TIMEOUT_S)
     for each in sent:
@@ -226,26 +275,36 @@ class CommandFold:
     def __init__(self) -> None:
         self.state = ControllerState()
         self.undecodable = 0
+        self.together = False
+        """Whether there is a record that may hold many commands: then there may be more of them."""
 
-    def take(self, entry: Entry, said: Command | None = None) -> tuple[Effect, ...]:
-        """Fold one record; what there is to do now.  ``said`` is its command, where that is known without reading."""
-        return self._fold(entry, said)[1]
+    def take(self, entry: Entry, said: Sequence[Command] | None = None) -> Sequence[Effect]:
+        """Fold one record; what there is to do now.  ``said`` is what it holds, where that is known without reading."""
+        effects: list[Effect] = []
+        for command in self._read(entry) if said is None else said:
+            self.state, done = self.state.apply(command)
+            effects += done
+        return effects
 
-    def taken(self, entry: Entry) -> Command | None:
-        """Fold one record; its command, if that had an effect or will have."""
-        ignored = self.state.ignored
-        command, _ = self._fold(entry)
-        return command if self.state.ignored == ignored else None
+    def taken(self, entry: Entry) -> list[Command]:
+        """Fold one record; those of its commands that had an effect or will have."""
+        found = []
+        for command in self._read(entry):
+            ignored = self.state.ignored
+            self.state, _ = self.state.apply(command)
+            if self.state.ignored == ignored:
+                found.append(command)
+        return found
 
-    def _fold(self, entry: Entry, said: Command | None = None) -> tuple[Command | None, tuple[Effect, ...]]:
+    def _read(self, entry: Entry) -> Sequence[Command]:
         try:
-            command = decode(entry.value) if said is None else said
+            commands = decode(entry.value)
+            self.together = self.together or codec.frame_version(entry.value) >= TOGETHER
+            return commands
         except Undecodable as error:
             self.undecodable += 1
             log.warning("skipped a record that is no command", extra={"offset": entry.offset, "reason": str(error)})
-            return None, ()
-        self.state, effects = self.state.apply(command)
-        return command, effects
+            return ()
 
 
 def follow(

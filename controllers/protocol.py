@@ -70,16 +70,19 @@ class ControllerState:
     there are objects where a controller begins, so that one more must not cost as much as those before it."""
     ignored: int = 0
     """Commands that had no effect (seen before, late, out of place), for the status."""
+    told: int = 0
+    """Commands that were folded, whatever came of them."""
 
     def apply(self, command: Command) -> tuple[ControllerState, tuple[Effect, ...]]:
         """The state after ``command`` and what there is to do now: nothing until a timestamp is closed."""
+        told = self.told + 1
         if not self._continues(command):
-            return replace(self, ignored=self.ignored + 1), ()
+            return replace(self, ignored=self.ignored + 1, told=told), ()
         before = self.collecting if command.ordinal else Map()
         if command.kind == Kind.ADVANCE_CATALOG_FRONTIER:
             return self._close([before[ordinal] for ordinal in range(len(before))], command)
         collecting = before.set(command.ordinal, command)
-        return ControllerState(self.frontier, self.objects, self.settings, collecting, self.ignored), ()
+        return ControllerState(self.frontier, self.objects, self.settings, collecting, self.ignored, told), ()
 
     def next_id(self) -> tuple[CatalogTs, CatalogTs | None, int]:
         """What the log holds so far, for a subscriber that goes on: (frontier, open catalog_ts, next ordinal)."""
@@ -127,5 +130,5 @@ class ControllerState:
         frontier = advance.frontier
         assert frontier is not None, f"advance without a frontier: {advance}"
         effects.append(FrontierAdvanced(frontier))
-        now = replace(self, frontier=frontier, objects=objects, settings=settings, collecting=Map())
+        now = replace(self, frontier=frontier, objects=objects, settings=settings, collecting=Map(), told=self.told + 1)
         return now, tuple(effects)

@@ -12,7 +12,7 @@ refuses a current schema that differs from it.  ``python -m schemas.freeze <name
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from io import BytesIO
 from pathlib import Path
@@ -129,6 +129,16 @@ def string_array(data: bytes, position: int) -> list[str]:
             except UnicodeDecodeError as error:
                 raise Undecodable(f"not UTF-8 at {position}") from error
             position = end
+
+
+def array_of_bytes(items: Sequence[bytes]) -> bytes:
+    """``items`` as Avro's array of bytes, not framed."""
+    out = BytesIO()
+    fastavro.schemaless_writer(out, _BYTES, items)
+    return out.getvalue()
+
+
+_BYTES = fastavro.parse_schema({"type": "array", "items": "bytes"})
 
 
 def long_in(data: bytes, position: int) -> tuple[int, int]:

@@ -5,8 +5,9 @@ Promises: what was given to :meth:`CommandSender.send` ends up closed on the top
 answer that is lost, a record that lands twice or late, another subscriber that sends the same, all come to the same
 (see :mod:`controllers.protocol`).
 
-At most ``WINDOW`` commands are unseen at once.  Lost ones are settled by :class:`~journal.settling.SameAgain`: all that
-is unseen is sent again, in order, through a fresh producer, for a command is taken once, where it continues the log.
+Some ``WINDOW`` commands at most are unseen at once.  Lost ones are settled by :class:`~journal.settling.SameAgain`: all
+that is unseen is sent again, in order, through a fresh producer, for a command is taken once, where it continues the
+log.
 What followed a lost command has landed and was passed over: so acknowledgements say nothing here, and also where nobody
 reports a loss the topic must move on within ``RESEND_S``.  The command that got lost may be the last one for days.
 After ``GIVE_UP_S`` it is ``Unavailable`` and the process is better restarted.
@@ -24,9 +25,10 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from functools import partial
 from itertools import takewhile
+from typing import NamedTuple
 
 from controllers.commands import Command
-from controllers.commands_log import CommandFold, encode
+from controllers.commands_log import TOGETHER_MAX, CommandFold, encode, records_of
 from controllers.protocol import ControllerState
 from journal.api import Entry, Transport
 from journal.errors import Unavailable
@@ -52,8 +54,15 @@ LANE = LaneSpec("command", items_max=1, flights_max=WINDOW)
 
 
 def seen(state: ControllerState, flights: Iterable[Flight]) -> Iterable[Flight]:
-    """Those whose command is on the topic, whoever sent it."""
-    return takewhile(lambda flight: state.has(flight.payload), flights)
+    """Those whose commands are on the topic, whoever sent them."""
+    return takewhile(lambda flight: state.has(flight.payload.commands[-1]), flights)
+
+
+class Told(NamedTuple):
+    """A record: commands that follow each other, and its value."""
+
+    commands: Sequence[Command]
+    value: bytes
 
 
 class CommandSender:
@@ -66,7 +75,7 @@ class CommandSender:
         self._next_offset = begin
         self._sender = Sender("", [LANE], SameAgain(seen), deadline_ms=int(1000 * GIVE_UP_S),
                               unanswered_ms=int(1000 * RESEND_S))  # fmt: skip
-        self._unread: dict[bytes, Command] = {}
+        self._unread: dict[bytes, Sequence[Command]] = {}
         """What was sent and was not read back: it is known what those bytes say."""
         self._moved = asyncio.Event()
         self._failed: Exception | None = None
@@ -90,11 +99,16 @@ class CommandSender:
                 raise Unavailable(f"the command topic was not read up to {end}", detail=f"got to {self._next_offset}")
         return self.state
 
-    async def send(self, commands: Sequence[Command]) -> None:
-        """Put ``commands`` (whole timestamps, in order) on the topic; returns when few enough are unseen."""
+    async def send(self, commands: Sequence[Command], together: bool = False) -> None:
+        """Put ``commands`` (a whole timestamp, in order) on the topic; returns when few enough are unseen.
+
+        ``together``: in as few records as may be.
+        """
         for begin in range(0, len(commands), WINDOW):
-            self._step(partial(self._submit, commands[begin : begin + WINDOW]))
-            await self._unseen(WINDOW)
+            some = commands[begin : begin + WINDOW]
+            told = records_of(some) if together else (([each], encode(each)) for each in some)
+            self._step(partial(self._submit, [Told(*each) for each in told]))
+            await self._unseen(WINDOW // TOGETHER_MAX if together else WINDOW)
 
     async def flush(self) -> None:
         """Return when everything given has been seen on the topic."""
@@ -113,9 +127,9 @@ class CommandSender:
         while self._failed is not None or self._sender.backlog > at_most:
             await self._wait(RESEND_S)
 
-    def _submit(self, commands: Sequence[Command], now_ms: int) -> Sequence[Effect]:
-        for command in commands:
-            self._sender.submit(LANE.name, command, command, 0, now_ms, hold=True)
+    def _submit(self, told: Sequence[Told], now_ms: int) -> Sequence[Effect]:
+        for each in told:
+            self._sender.submit(LANE.name, each, each, 0, now_ms, hold=True)
         return self._sender.flush(now_ms)
 
     def _step(self, event: Callable[[int], Sequence[Effect]]) -> None:
@@ -130,9 +144,9 @@ class CommandSender:
                     case Renew():
                         log.warning("sending commands again", extra={"unseen": self._sender.backlog})
                         self._renewing = self._loop.create_task(self._renew(), name="command-renewing")
-                    case Failed([command, *_], _):
-                        raise Unavailable("the commands do not get onto their topic",
-                                          detail=f"frontier {self.state.frontier}, next is {command}")  # fmt: skip
+                    case Failed([told, *_], _):
+                        where = f"frontier {self.state.frontier}, next is {told.commands[0]}"
+                        raise Unavailable("the commands do not get onto their topic", detail=where)
         except Exception as error:  # handed over to whoever calls next, and to ``failure``
             self._fail(error)
         if self._ticking is None and self._sender.backlog:
@@ -160,9 +174,9 @@ class CommandSender:
             if answer.exception() is not None:
                 self._wake(lambda: self._step(partial(self._sender.unanswered, token)))
 
-        value = encode(flight.payload)
-        self._unread[value] = flight.payload
-        self._transport.append(value).add_done_callback(on_sent)
+        told = flight.payload
+        self._unread[told.value] = told.commands
+        self._transport.append(told.value).add_done_callback(on_sent)
 
     async def _wait(self, timeout_s: float) -> bool:
         """Whether the topic brought anything within ``timeout_s``.  Raises what stopped us."""

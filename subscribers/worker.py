@@ -18,6 +18,7 @@ from pathlib import Path
 
 import faust
 
+from catalog_log.records import COMMANDS_TOGETHER_FROM
 from journal.api import Entry
 from journal.errors import TidemarkError
 from journal.kafka import KafkaTransport
@@ -92,7 +93,9 @@ class Subscriber:
             return
         commands = self._stepper.feed(entry)
         if commands:
-            await self._sender.send(commands)
+            genesis = self._stepper.image.genesis
+            assert genesis is not None, "commands come of a catalog that was begun"
+            await self._sender.send(commands, genesis.format_version >= COMMANDS_TOGETHER_FROM)
 
 
 async def run(

@@ -433,7 +433,7 @@ class StorageController:
         if self._sealer is not None and self._sealer.checkpoint_due(self._checkpoint_every):
             due.append(("segments", self._sealer.checkpoint))
         busy = self._keeper.status()["pending"] or any(thread.is_alive() for thread in self._closing)
-        if not busy and self._compaction.due(self._folded, self._state):
+        if not busy and self._compaction.due(self._state):
             # Topics of what was dropped are gone, and bindings of it are known by the catalog itself.
             due.append(("commands", partial(self._compaction.run, self._folded)))
         if due:

@@ -168,7 +168,7 @@ def test_what_comes_to_nothing_is_tried_again_later_and_by_another_producer(monk
     compaction = Compaction(transport, lambda: now[0])
     tries = []
     while now[0] < 4 * module.PAUSE_MAX_S:
-        if compaction.due(topic.end, state):
+        if compaction.due(state):
             tries.append(now[0])
             with pytest.raises(Indeterminate):
                 compaction.run(topic.end)
@@ -191,10 +191,10 @@ def test_what_is_gone_is_not_told_again(monkeypatch):
     monkeypatch.setattr(module, "CUT_AFTER_S", 0.0)
     compaction = Compaction(MemoryTransport(topic))
     state = writer.learn()
-    assert compaction.due(topic.end, state) and compaction.run(topic.end) is None and topic.start == 0
-    assert compaction.due(topic.end, state)
+    assert compaction.due(state) and compaction.run(topic.end) is None and topic.start == 0
+    assert compaction.due(state)
     cut = compaction.run(topic.end)
-    assert not compaction.due(topic.end, state)
+    assert not compaction.due(state)
     heard: list = []
     subscription = follow(MemoryTransport(topic), lambda _s, effects, _o: heard.extend(effects), pytest.fail)
     while not heard:

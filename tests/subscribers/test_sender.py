@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from catalog_log.objects import Table
 from controllers import commands_log
 from controllers.commands import Command, Kind
 from controllers.commands_log import decode, encode
@@ -126,6 +127,28 @@ def test_what_was_sent_is_known_when_it_is_read_back(monkeypatch: pytest.MonkeyP
         await commands.flush()
         await until(lambda: not commands._unread)
         assert len(read) == 2
+        commands.close()
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_whichever_records_of_many_get_lost_all_commands_get_there(seed: int) -> None:
+    """Those of one timestamp are five records; another subscriber has sent some of them already."""
+    tables = [Table(f"u{n}", "s1", f"t{n}", "") for n in range(450)]
+    told = [Command(CatalogTs(9), n, Kind.CREATE, each.id, each) for n, each in enumerate(tables)]
+    told.append(Command(CatalogTs(9), len(told), Kind.ADVANCE_CATALOG_FRONTIER, frontier=CatalogTs(10)))
+
+    async def story() -> None:
+        topic = MemoryTopic()
+        for each in told[: 37 * seed]:
+            topic.append(encode(each))
+        transport = UnreliableTransport(MemoryTransport(topic), seed, Faults(0.4, 0.2, 0.1, 0.1))
+        commands = CommandSender(transport, asyncio.get_running_loop())
+        await commands.send(told, together=True)
+        async with asyncio.timeout(20):
+            await commands.flush()
+        assert commands.state.frontier == 10 and len(commands.state.objects) == len(tables)
         commands.close()
 
     asyncio.run(story())

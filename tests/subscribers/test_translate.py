@@ -13,10 +13,13 @@ from catalog_log.image import EMPTY
 from catalog_log.model import Cluster, Genesis, Setting
 from catalog_log.objects import Item
 from catalog_log.records import FORMAT_VERSION, Proposal, encode_proposal, put, remove
+from controllers import commands_log
 from controllers.commands import STORAGE, Command, Kind, compute, in_dependency_order
-from controllers.commands_log import CommandFold, decode, encode, restate
+from controllers.commands_log import CommandFold, decode, encode, records_of, restate
+from controllers.protocol import ControllerState
 from journal.api import Entry
 from journal.errors import FatalLog
+from schemas import codec
 from schemas.codec import Undecodable
 from subscribers.stepper import Stepper
 from subscribers.translate import translate
@@ -136,7 +139,7 @@ def test_a_cluster_is_told_its_own_settings_and_nobody_else_is() -> None:
         "49.0 set gear/default", "49.1 frontier 50",
     ]  # fmt: skip
     assert [c.setting for c in sent if c.kind == Kind.SET] == [Setting("spark"), None]
-    assert [decode(encode(c)) for c in sent] == sent
+    assert [decode(encode(c)) for c in sent] == [[c] for c in sent]
     assert [c.object_id for c in commands(log, compute("c2")) if c.kind == Kind.SET] == ["gear/c2"]
     assert not [c for c in commands(log, STORAGE) if c.kind == Kind.SET]
     fold = CommandFold()
@@ -183,7 +186,7 @@ def test_resuming_at_every_frontier_sends_exactly_the_rest() -> None:
     log = whole_story()
     everything = [encode(c) for c in commands(log, DEFAULT)]
     for frontier in range(10, log.upper + 1, 10):
-        before = [c for c in everything if decode(c).catalog_ts < frontier]
+        before = [c for c in everything if decode(c)[0].catalog_ts < frontier]
         assert before + [encode(c) for c in commands(log, DEFAULT, frontier)] == everything
 
 
@@ -285,17 +288,65 @@ def test_a_command_log_of_another_catalog_stops_the_subscriber() -> None:
 
 def test_commands_survive_their_bytes_and_nothing_else_is_one() -> None:
     for command in commands(whole_story(), DEFAULT):
-        assert decode(encode(command)) == command
-        assert encode(decode(encode(command))) == encode(command)
-    good = encode(commands(whole_story(), DEFAULT)[1])
-    for bad in (b"", b"T", good[:-1], good + b"\x00", b"X" + good[1:], b"T\x63" + good[2:]):
-        with pytest.raises(Undecodable):
-            decode(bad)
+        for alone in (True, False):
+            assert decode(encode(command, alone)) == [command]
+            assert encode(*decode(encode(command, alone)), alone) == encode(command, alone)
+    for alone in (True, False):
+        good = encode(commands(whole_story(), DEFAULT)[1], alone)
+        for bad in (b"", b"T", good[:-1], good + b"\x00", b"X" + good[1:], b"T\x63" + good[2:]):
+            with pytest.raises(Undecodable):
+                decode(bad)
     for nonsense in (Command(9, 0, Kind.CREATE, "u1"), Command(9, 0, Kind.DROP), Command(9, -1, Kind.DROP, "u1"),
                      Command(9, 0, Kind.ADVANCE_CATALOG_FRONTIER), Command(9, 0, Kind.CREATE, "u2", TABLE),
                      ):  # fmt: skip
         with pytest.raises(Undecodable):
             decode(encode(nonsense))
+
+
+def test_many_commands_are_one_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However they are cut, they are what they are one by one; a record in which something is wrong is none."""
+    sent = commands(whole_story(), DEFAULT)
+    alone = CommandFold()
+    effects = [effect for n, command in enumerate(sent) for effect in alone.take(Entry(n, encode(command)))]
+    size = max(len(encode(each, alone=False)) for each in sent)
+    for most, bytes_max in ((1, 1 << 20), (2, 1 << 20), (3, 1 << 20), (1000, 1 << 20), (1000, 1), (1000, 2 * size)):
+        monkeypatch.setattr(commands_log, "TOGETHER_MAX", most)
+        monkeypatch.setattr(commands_log, "TOGETHER_BYTES_MAX", bytes_max)
+        cut = list(records_of(sent))
+        assert [each for of, _ in cut for each in of] == sent and [decode(value) for _, value in cut] == [
+            list(of) for of, _ in cut
+        ]
+        assert all(len(of) <= most and (len(of) == 1 or len(value) <= bytes_max + 20) for of, value in cut)
+        assert len(cut) < len(sent) or most == 1 or bytes_max == 1
+        together, taken = CommandFold(), CommandFold()
+        assert [effect for n, (_, value) in enumerate(cut) for effect in together.take(Entry(n, value))] == effects
+        assert [c for n, (_, value) in enumerate(cut) for c in taken.taken(Entry(n, value))] == sent
+        assert together.state == taken.state == alone.state and together.together and not alone.together
+    monkeypatch.undo()
+    ((_, good),) = records_of(sent[:3])
+    nested = encode(sent[0], alone=False)[:-1] + codec.array_of_bytes([good])
+    nothing = encode(sent[0], alone=False)[:-1] + codec.array_of_bytes([b"T", encode(sent[1])])
+    for bad in (nested, nothing, good[:-1]):
+        with pytest.raises(Undecodable):
+            decode(bad)
+        fold = CommandFold()
+        assert not fold.take(Entry(0, bad)) and fold.undecodable == 1 and fold.state == ControllerState()
+
+
+def test_a_topic_that_others_wrote_in_part_is_gone_on_with_from_there() -> None:
+    """A record holds some that another subscriber has sent: what is new in it counts."""
+    sent = commands(whole_story(), DEFAULT)
+    whole = CommandFold()
+    for n, (_, value) in enumerate(records_of(sent)):
+        whole.take(Entry(n, value))
+    for before in range(len(sent)):
+        fold = CommandFold()
+        for n, command in enumerate(sent[:before]):
+            fold.take(Entry(n, encode(command)))
+        for n, (_, value) in enumerate(records_of(sent), before):
+            fold.take(Entry(n, value))
+        assert fold.state.objects == whole.state.objects and fold.state.frontier == whole.state.frontier
+        assert fold.state.ignored == before
 
 
 def test_garbage_on_the_command_topic_is_counted_and_skipped() -> None:

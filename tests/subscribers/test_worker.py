@@ -90,7 +90,7 @@ def commands_through(broker: str, names: TopicNames, upper: int, timeout_s: floa
     def take(entries: Sequence[Entry]) -> None:
         for entry in entries:
             fold.take(entry)
-            seen.append(decode(entry.value))
+            seen.extend(decode(entry.value))
         if fold.state.frontier >= upper:
             closed.set()
 
