@@ -40,8 +40,8 @@ ANSWER_TIMEOUT_S = 30.0
 """For one of them: the transport answers within its watchdog (2 s)."""
 
 
-TOGETHER = 2
-"""The first version of a record that may hold many commands."""
+ALONE, TOGETHER = 1, 2
+"""Versions of a record: of one command, and of one or many."""
 
 TOGETHER_MAX, TOGETHER_BYTES_MAX = 100, 256 << 10
 """Commands of one record, and their bytes, but for a command that is larger by itself.  Of a hundred a record costs
@@ -72,7 +72,7 @@ _NOTHING_BEHIND = codec.array_of_bytes(())
 
 
 def encode(command: Command, alone: bool = True) -> bytes:
-    """The record's value.  ``alone``: of version 1, which every code reads; else of ``TOGETHER``, for catalogs whose
+    """The record's value.  ``alone``: as ``ALONE``, which every code reads; else as ``TOGETHER``, for catalogs whose
     format says that there may be such, and others may come behind it in the same record."""
     return codec.encode(
         "command",
@@ -86,7 +86,7 @@ def encode(command: Command, alone: bool = True) -> bytes:
             "frontier": command.frontier,
             "more": (),
         },
-        TOGETHER - 1 if alone else TOGETHER,
+        ALONE if alone else TOGETHER,
     )
 
 
