@@ -39,7 +39,7 @@ from values.datatypes.registry import DATATYPES
 from values.from_json import converter
 from values.json_values import BadValue, Converter, Number
 from values.keeping import kept
-from values.text.jsonb import DEPTH_MAX, too_deep
+from values.text.jsonb import DEPTH_MAX, STRING, too_deep
 from values.types import SqlType, arrow_type
 
 _CHUNK_ROWS = 2048
@@ -48,7 +48,7 @@ path for this many neighbours only."""
 
 _CHUNK_BYTES_MAX = 4 * 1024 * 1024
 
-_STRING_BYTES = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_STRING_BYTES = re.compile(STRING.encode(), re.DOTALL)
 _POSITION = "\x7f"
 _NUMBERS = [b'{"\x7f":%d,' % number for number in range(_CHUNK_ROWS)]
 """How each object of a chunk begins."""

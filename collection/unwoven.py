@@ -18,6 +18,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from collection.gathered import taken
+
 _NULL, _VALUE = 0, 2
 """Which branch of its union a value is, as Avro writes 0 and 1."""
 
@@ -238,8 +240,7 @@ def _texts(data: _Bytes, places: np.ndarray, ends: np.ndarray, there: There, arr
     begin, sizes = _counted(data, places, ends, there)
     offsets = np.zeros(len(sizes) + 1, np.int32)
     np.cumsum(sizes, out=offsets[1:])
-    within = np.arange(int(offsets[-1]))
-    held = data.held[np.repeat(begin - offsets[:-1], sizes) + within]
+    held = taken(data.held, begin, sizes)
     array = pa.Array.from_buffers(
         arrow, len(sizes), [_valid(there), pa.py_buffer(offsets), pa.py_buffer(held)]
     )

@@ -22,4 +22,5 @@ def cut_short(text: str) -> str:
 
 
 def bad_text(type_name: str, text: str) -> BadText:
-    return BadText(f'invalid input syntax for type {type_name}: "{text[:SHOWN_CHARS_MAX]}"')
+    shown = text[:SHOWN_CHARS_MAX].replace("\0", "\\0")  # which no text of ours may hold
+    return BadText(f'invalid input syntax for type {type_name}: "{shown}"')

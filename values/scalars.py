@@ -45,7 +45,7 @@ def read_bool(text: str) -> bool:
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _DIGITS_MAX = 40
-"""``int()`` of very long text is quadratic, and Python refuses it beyond 4,300 digits."""
+"""``int()`` of very long text is quadratic, and Python refuses it beyond 4,300 digits, be they zeros in front."""
 
 
 def _integer(shown: str, bits: int) -> Callable[[str], int]:
@@ -55,7 +55,10 @@ def _integer(shown: str, bits: int) -> Callable[[str], int]:
         digits = text.strip(BLANKS)
         if not _INTEGER.fullmatch(digits):
             raise bad_text(shown, text)
-        value = int(digits) if len(digits.lstrip("+-0")) <= _DIGITS_MAX else limit
+        if len(digits) > _DIGITS_MAX:
+            sign = digits[0] if digits[0] in "+-" else ""
+            digits = sign + (digits.lstrip("+-0") or "0")
+        value = int(digits) if len(digits) <= _DIGITS_MAX else limit
         if not -limit <= value < limit:
             raise BadText(f'value "{cut_short(text)}" is out of range for type {shown}', "22003")
         return value

@@ -18,6 +18,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from collection.gathered import taken
+
 LONG_BYTES_MAX = 9
 """Of a number that is read so: 62 bits and a sign.  A tenth byte may have bits that are none of it."""
 
@@ -225,7 +227,7 @@ def _sized(kind: pa.DataType) -> Callable[[bool], Read]:
             bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
             if bounds[-1] > np.iinfo(np.int32).max:
                 raise _Doubt
-            data = cursor.data[np.repeat(at - bounds[:-1], sizes) + np.arange(bounds[-1])]
+            data = taken(cursor.data, at, sizes)
             buffers = [None, pa.py_buffer(bounds.astype(np.int32)), pa.py_buffer(data)]
             found = pa.Array.from_buffers(kind, len(sizes), buffers)
             if kind == pa.string():

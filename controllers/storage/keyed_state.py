@@ -55,10 +55,10 @@ class KeyedState:
     what it holds, and another one is to be made."""
 
     def __init__(self) -> None:
-        self._directory = TemporaryDirectory(prefix="tidemark-keys-")
-        with _Disk():
+        # Its files have no name any more once they are open: so they are gone with their process, however that ends.
+        with _Disk(), TemporaryDirectory(prefix="tidemark-keys-") as directory:
             # No more is asked of the disk than to be there: what it holds is of no use to another process.
-            self._db = lmdb.open(self._directory.name, MAP_BYTES, max_dbs=2, sync=False, metasync=False)
+            self._db = lmdb.open(directory, MAP_BYTES, max_dbs=2, sync=False, metasync=False)
             self._state, self._rows = self._db.open_db(b"state"), self._db.open_db(b"rows")
         self._recent: dict[bytes, Packed | None] = {}
         """What goes to the disk next; ``None``: what is there goes."""
@@ -152,7 +152,6 @@ class KeyedState:
 
     def close(self) -> None:
         self._db.close()
-        self._directory.cleanup()
 
 
 class _Disk:
@@ -161,7 +160,7 @@ class _Disk:
     def __enter__(self) -> None: ...
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if isinstance(error, lmdb.Error):
+        if isinstance(error, lmdb.Error | OSError):
             raise Unavailable("what the keys of a source are cannot be kept on disk", detail=str(error)) from error
 
 

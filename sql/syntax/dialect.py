@@ -191,6 +191,17 @@ class Dialect(Postgres):
                 called.meta[WRITTEN] = first.text.lower()
             return found
 
+        def _parse_cube_or_rollup(self, with_prefix: bool = False):
+            """Of any expressions: sqlglot reads sums in it, and nothing that compares."""
+            kind = exp.Cube if self._match(TokenType.CUBE) else exp.Rollup if self._match(TokenType.ROLLUP) else None
+            if kind is None:
+                return None
+            of = [] if with_prefix else self._parse_wrapped_csv(self._parse_disjunction)
+            return self.expression(kind(expressions=of))
+
+        def _parse_grouping_set(self):
+            return self._parse_grouping_sets() or self._parse_cube_or_rollup() or self._parse_disjunction()
+
         def _parse_respect_or_ignore_nulls(self, this):
             """Postgres has no IGNORE NULLS: ``ignore`` is a name like any other."""
             return this

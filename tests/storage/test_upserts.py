@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import random
+import tempfile
 from contextlib import ExitStack, closing
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -259,6 +260,20 @@ def test_a_source_that_has_rows_of_equal_keys_goes_on_as_it_was() -> None:
         each.close()
     with pytest.raises(Undecodable, match="not one of each key"):
         held(("1", 1), ("1", 2))
+
+
+def test_nothing_of_it_is_left_on_the_disk(tmp_path, monkeypatch) -> None:
+    """However its process ends: after three that were killed there were three directories that nobody took away."""
+    monkeypatch.setattr(keyed_state, "RECENT_BYTES", 0)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    state = KeyedState()
+    state.put({b"k%d" % n: b"r" * 1_000 for n in range(5_000)})
+    assert len(state) == 5_000 and state.get([b"k7"]) == {b"k7": b"r" * 1_000}
+    assert not list(tmp_path.iterdir())
+    state.close()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    with pytest.raises(Unavailable, match="cannot be kept on disk"):
+        KeyedState()
 
 
 def test_what_failed_in_the_middle_is_made_anew(monkeypatch) -> None:

@@ -138,3 +138,15 @@ def test_what_is_no_type(name, sqlstate):
     with pytest.raises(InvalidUsage) as told:
         parse_type(name)
     assert told.value.sqlstate == sqlstate
+
+
+@pytest.mark.parametrize("text", ["9223372036854775807 us", "-9223372036854775808 us", "2562047788:00:54.775807"])
+def test_an_interval_that_is_rounded_beyond_its_bounds_is_none(text):
+    """It was an overflow wherever it was to be kept, which stopped a source for good."""
+    kind, value = parse_type("interval(0)"), read_interval(text)
+    with pytest.raises(BadText) as caught:
+        fitted(value, kind)
+    assert caught.value.sqlstate == "22008"
+    with pytest.raises(BadText):
+        kept(pa.chunked_array([pa.array([value._asdict()], arrow_type(kind))]), kind)
+    assert fitted(value, parse_type("interval(6)")) == value

@@ -20,6 +20,19 @@ def test_booleans(text, value):
 
 
 @pytest.mark.parametrize("text, value", [
+    ("0" * 5000, 0), ("-" + "0" * 5000, 0), ("+" + "0" * 5000 + "7", 7), ("-" + "0" * 5000 + "32768", -32768),
+    (" 0042 ", 42),
+])  # fmt: skip
+def test_integers_with_zeros_in_front(text, value):
+    """Python itself refuses more than 4,300 digits, be they zeros: that was nobody's to catch, and stopped a source."""
+    assert scalars.read_int2(text) == scalars.read_int8(text) == value
+    for more in ("9" * 41, "0" * 5000 + "9" * 19, "-" + "9" * 5000):
+        with pytest.raises(BadText) as caught:
+            scalars.read_int8(more)
+        assert caught.value.sqlstate == "22003"
+
+
+@pytest.mark.parametrize("text, value", [
     ("1.5", 1.5), (" -.5e3 ", -500.0), ("1.", 1.0), ("Infinity", math.inf), ("-inf", -math.inf), ("0e999", 0.0),
 ])  # fmt: skip
 def test_floats(text, value):

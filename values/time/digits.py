@@ -24,6 +24,8 @@ END = 253_402_300_800_000_000
 
 _EPOCH, _MICRO = datetime(1970, 1, 1), timedelta(microseconds=1)
 _HOUR, _MINUTE = 3_600_000_000, 60_000_000
+_MICROS_END = 1 << 63
+"""Of an interval's hours, minutes and seconds."""
 _UNIT = {"hour": _HOUR, "minute": _MINUTE}
 
 
@@ -44,7 +46,10 @@ def rounded_moment(micros: int, digits: int) -> int:
 
 
 def fitted_interval(value: Interval, sql_type: SqlType) -> Interval:
-    """``value`` with the fields and digits of ``sql_type``: what is smaller than its last field is cut off."""
+    """``value`` with the fields and digits of ``sql_type``: what is smaller than its last field is cut off.
+
+    Raises ``BadText`` 22008 where it is rounded beyond what an interval holds.
+    """
     last = (sql_type.fields or "second").split()[-1]
     months, days, micros = value
     if last == "year":
@@ -57,6 +62,8 @@ def fitted_interval(value: Interval, sql_type: SqlType) -> Interval:
         micros = _cut(micros, _UNIT[last])
     elif sql_type.precision is not None:
         micros = rounded(micros, sql_type.precision)
+        if not -_MICROS_END <= micros < _MICROS_END:
+            raise BadText("interval out of range", "22008")
     return Interval(months, days, micros)
 
 
@@ -79,7 +86,7 @@ def fitted(value: object, sql_type: SqlType) -> object:
 def kept(values: pa.ChunkedArray, sql_type: SqlType) -> pa.ChunkedArray:
     """``values``, as Arrow has those of ``sql_type``, as a column of that type keeps them.
 
-    Raises ``BadText`` 22008 for a moment that is rounded beyond the year 9999.
+    Raises ``BadText`` 22008 for a moment that is rounded beyond the year 9999, and as :func:`fitted_interval`.
     """
     if sql_type == sql_type.plain:
         return values
