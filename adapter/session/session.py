@@ -282,7 +282,12 @@ class Session:
         self._out.send(m.PARSE_COMPLETE)
 
     async def _prepare(self, sql: str, oids: tuple[int, ...]) -> Prepared:
-        control = parse_control(sql)
+        try:
+            control = parse_control(sql)
+        except InvalidUsage as error:
+            if error.sqlstate != "42601":  # it is understood, and nothing that a failed block takes
+                self._blocks.check_alive(None)
+            raise
         self._blocks.check_alive(control)
         if control is None:
             try:

@@ -491,6 +491,8 @@ def test_status_bytes_and_failed_blocks(server):
         messages = c.ask(f.query("select 1"))
         assert (error(messages)["C"], messages[-1]) == ("25P02", READY_FAILED)
         assert error(c.ask(f.parse("select 1"), f.SYNC))["C"] == "25P02"
+        for text in ("fetch backward 2 from c", "move backward 2 c", "declare c scroll cursor for select 1"):
+            assert error(c.ask(f.query(text)))["C"] == "25P02", "also what is refused wherever it stands"
         messages = c.ask(f.query("commit"))
         assert (tags(messages), messages[-1]) == (["ROLLBACK"], READY_IDLE)
 
