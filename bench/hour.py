@@ -295,6 +295,7 @@ def main(argv: list[str]) -> int:
     arguments = parser.parse_args(argv)
     if arguments.minutes < 2:
         parser.error("a plot takes two minutes at least")
+    arguments.out.mkdir(parents=True, exist_ok=True)  # now, and not after the hour
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as data:
         port, broker_port = free_ports(2)
         with running(Settings(data=Path(data), env="bench", port=port, broker_port=broker_port)) as stack:
