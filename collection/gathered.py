@@ -16,27 +16,25 @@ PIECE_BYTES = 1 << 20
 
 def taken(data: np.ndarray, begins: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     """The values one behind the other: of each ``sizes`` bytes, which are in ``data`` from ``begins`` on."""
-    starts = np.cumsum(sizes) - sizes
-    parts = [data[_places(begins - starts, sizes, *each)] for each in _pieces(starts, sizes)]
+    parts = [data[places] for places, _ in _pieces(begins, sizes)]
     return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, np.uint8), *parts])
 
 
 def put(out: np.ndarray, begins: np.ndarray, sizes: np.ndarray, data: np.ndarray) -> None:
     """The other way: into ``out`` from ``begins`` on, what is in ``data`` one behind the other."""
-    starts = np.cumsum(sizes) - sizes
-    for first, last, lower, upper in _pieces(starts, sizes):
-        out[_places(begins - starts, sizes, first, last, lower, upper)] = data[lower:upper]
+    for places, bytes_of in _pieces(begins, sizes):
+        out[places] = data[bytes_of]
 
 
-def _pieces(starts: np.ndarray, sizes: np.ndarray) -> Iterator[tuple[int, int, int, int]]:
-    """Which values are moved together, from the first on to before the last, and which bytes these are."""
+def _pieces(begins: np.ndarray, sizes: np.ndarray) -> Iterator[tuple[np.ndarray, slice]]:
+    """Of the values that are moved together: the places of their bytes, and which bytes of all these are."""
+    ends = np.cumsum(sizes)
+    starts = ends - sizes
+    shifts = begins - starts
     first = 0
     while first < len(sizes):
         lower = int(starts[first])
         last = max(first + 1, int(np.searchsorted(starts, lower + PIECE_BYTES)))
-        yield first, last, lower, int(starts[last - 1] + sizes[last - 1])
+        upper = int(ends[last - 1])
+        yield np.repeat(shifts[first:last], sizes[first:last]) + np.arange(lower, upper), slice(lower, upper)
         first = last
-
-
-def _places(shifts: np.ndarray, sizes: np.ndarray, first: int, last: int, lower: int, upper: int) -> np.ndarray:
-    return np.repeat(shifts[first:last], sizes[first:last]) + np.arange(lower, upper)

@@ -48,8 +48,11 @@ TOGETHER_MAX, TOGETHER_BYTES_MAX = 100, 256 << 10
 each a hundredth of what it does; and what is sent again where a record is lost stays small."""
 
 
-def records_of(commands: Sequence[Command]) -> Iterator[tuple[Sequence[Command], bytes]]:
-    """``commands``, in order, as few records: what each holds, and its value."""
+def records_of(commands: Sequence[Command], together: bool) -> Iterator[tuple[Sequence[Command], bytes]]:
+    """``commands``, in order, as records, ``together`` as few as may be: what each holds, and its value."""
+    if not together:
+        yield from (([command], encode(command)) for command in commands)
+        return
     values = [encode(command, alone=False) for command in commands]
     begin = 0
     while begin < len(commands):
@@ -173,10 +176,8 @@ class Compaction:
         self._clock = clock
         self._told_before = 0
         """Of the commands that its controller was told, those that are not on the topic any more."""
-        self._told_restated = 0
-        """Of those, what :attr:`_restated` says anew."""
-        self._restated: tuple[int, float] | None = None
-        """Where the topic may be cut, and when."""
+        self._restated: tuple[int, float, int] | None = None
+        """Where the topic may be cut, when, and how many commands were told of what is said anew there."""
         self._pause_s = CUT_AFTER_S
         self._not_before = float("-inf")
 
@@ -184,11 +185,11 @@ class Compaction:
         """Whether :meth:`run` has something to do, now that all that made ``state`` was acted on."""
         if self._restated is not None:
             return self._clock() >= self._restated[1]
-        self._told_restated = state.told
         return compaction_due(state.told - self._told_before, state) and self._clock() >= self._not_before
 
-    def run(self, through: int) -> int | None:
+    def run(self, through: int, told: int) -> int | None:
         """Restate, or cut what was restated before; where it was cut.  Blocks, and raises as :func:`restated`.
+        ``told``: the commands below ``through``, as the state says that was acted on.
 
         Where it comes to nothing the topic is the longer for it, and reading it took a while: the next try is after
         ``CUT_AFTER_S``, the one after that after twice as long, up to ``PAUSE_MAX_S``.
@@ -204,11 +205,11 @@ class Compaction:
             if first is None:
                 log.info("the commands are not cut: others wrote meanwhile", extra={"through": through})
             else:
-                self._restated = first, self._clock() + CUT_AFTER_S
+                self._restated = first, self._clock() + CUT_AFTER_S, told
             return None
-        (first, _), self._restated = self._restated, None
+        (first, _, told_before), self._restated = self._restated, None
         self._transport.cut(first)
-        self._told_before = self._told_restated
+        self._told_before = told_before
         self._pause_s, self._not_before = CUT_AFTER_S, float("-inf")
         return first
 
@@ -246,8 +247,8 @@ def restated(transport: Transport, through: int) -> int | None:
 
 
 def _append_all(transport: Transport, commands: Sequence[Command], together: bool) -> int:
-    """The offset of the first, once all are there: ``together`` in as few records as may be."""
-    values = (value for _, value in records_of(commands)) if together else map(encode, commands)
+    """The offset of the first, once all are there; ``together``: as of :func:`records_of`."""
+    values = (value for _, value in records_of(commands, together))
     first = transport.append(next(values)).result(ANSWER_TIMEOUT_S)
     sent: deque[Future[int]] = deque()
     for value in values:

@@ -81,8 +81,7 @@ class ControllerState:
         before = self.collecting if command.ordinal else Map()
         if command.kind == Kind.ADVANCE_CATALOG_FRONTIER:
             return self._close([before[ordinal] for ordinal in range(len(before))], command)
-        collecting = before.set(command.ordinal, command)
-        return ControllerState(self.frontier, self.objects, self.settings, collecting, self.ignored, told), ()
+        return replace(self, collecting=before.set(command.ordinal, command), told=told), ()
 
     def next_id(self) -> tuple[CatalogTs, CatalogTs | None, int]:
         """What the log holds so far, for a subscriber that goes on: (frontier, open catalog_ts, next ordinal)."""

@@ -7,9 +7,9 @@ answer that is lost, a record that lands twice or late, another subscriber that 
 
 Some ``WINDOW`` commands at most are unseen at once.  Lost ones are settled by :class:`~journal.settling.SameAgain`: all
 that is unseen is sent again, in order, through a fresh producer, for a command is taken once, where it continues the
-log.
-What followed a lost command has landed and was passed over: so acknowledgements say nothing here, and also where nobody
-reports a loss the topic must move on within ``RESEND_S``.  The command that got lost may be the last one for days.
+log.  What followed a lost command has landed and was passed over: so acknowledgements say nothing here, and also where
+nobody reports a loss the topic must move on within ``RESEND_S``.  The command that got lost may be the last one for
+days.
 After ``GIVE_UP_S`` it is ``Unavailable`` and the process is better restarted.
 
 The shell around :class:`~journal.sender.Sender` is our own: a worker lives on one asyncio loop, where the threads of
@@ -28,7 +28,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from controllers.commands import Command
-from controllers.commands_log import TOGETHER_MAX, CommandFold, encode, records_of
+from controllers.commands_log import TOGETHER_MAX, CommandFold, records_of
 from controllers.protocol import ControllerState
 from journal.api import Entry, Transport
 from journal.errors import Unavailable
@@ -102,12 +102,11 @@ class CommandSender:
     async def send(self, commands: Sequence[Command], together: bool = False) -> None:
         """Put ``commands`` (a whole timestamp, in order) on the topic; returns when few enough are unseen.
 
-        ``together``: in as few records as may be.
+        ``together``: as of :func:`~controllers.commands_log.records_of`.
         """
         for begin in range(0, len(commands), WINDOW):
             some = commands[begin : begin + WINDOW]
-            told = records_of(some) if together else (([each], encode(each)) for each in some)
-            self._step(partial(self._submit, [Told(*each) for each in told]))
+            self._step(partial(self._submit, [Told(*each) for each in records_of(some, together)]))
             await self._unseen(WINDOW // TOGETHER_MAX if together else WINDOW)
 
     async def flush(self) -> None:

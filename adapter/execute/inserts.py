@@ -121,10 +121,9 @@ class Inserts:
             return None
         check_zone(prepared, names_of(session).zone, plan)
         try:
-            few = few_values(plan, params)
+            return _as_values(planned, params)
         except InvalidUsage:
             return None
-        return None if few is None else Rows(plan.table, few, plan.catalog_ts + 1, (planned.answers,))
 
     async def _write(self, session: SessionState, entries: Sequence[Rows]) -> None:
         """Commit, or hold back what is committed later."""
@@ -254,8 +253,9 @@ class Inserts:
     ) -> Rows:
         plan, large, chars = planned.plan, planned.large, len(statement.text)
         try:
-            if not large and (few := few_values(plan, params)) is not None:
-                return Rows(plan.table, few, plan.catalog_ts + 1, (planned.answers,))
+            few = None if large else _as_values(planned, params)
+            if few is not None:
+                return few
             evaluate = self._constants.working(names_of(session).zone)
             plan = await self._plans.of_size(large and bool(plan.to_plan), chars, plan.given, params)
             plan = await draws.rows(plan)
@@ -282,3 +282,10 @@ class Inserts:
         _, image = await self._images.in_force(session)
         if not same_answers(planned.answers, image):
             raise TableChanged("the table changed while the statement ran", hint="try again") from error
+
+
+def _as_values(planned: Planned[InsertPlan], params: Sequence[object | None]) -> Rows | None:
+    """The rows of VALUES as :func:`few_values` has them, where it does.  Raises 22003."""
+    plan = planned.plan
+    few = few_values(plan, params)
+    return None if few is None else Rows(plan.table, few, plan.catalog_ts + 1, (planned.answers,))

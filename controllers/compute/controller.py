@@ -354,7 +354,7 @@ class ComputeController:
             due.append(("views", lambda: self._views.checkpoint(self._oracle.state.since)))
         catalog = self._inventory.catalog
         if self._ticking.drops_known() and self._compaction.due(catalog):
-            due.append(("commands", partial(self._compaction.run, self._acted_offset)))
+            due.append(("commands", partial(self._compaction.run, self._acted_offset, catalog.told)))
         if due:
             self._checkpointing = threading.Thread(target=self._checkpoint, args=(due,), name="checkpoint", daemon=True)
             self._checkpointing.start()

@@ -435,7 +435,7 @@ class StorageController:
         busy = self._keeper.status()["pending"] or any(thread.is_alive() for thread in self._closing)
         if not busy and self._compaction.due(self._state):
             # Topics of what was dropped are gone, and bindings of it are known by the catalog itself.
-            due.append(("commands", partial(self._compaction.run, self._folded)))
+            due.append(("commands", partial(self._compaction.run, self._folded, self._state.told)))
         if due:
             self._checkpointing = threading.Thread(target=self._checkpoint, args=(due,), name="checkpoint", daemon=True)
             self._checkpointing.start()

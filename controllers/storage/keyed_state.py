@@ -56,7 +56,7 @@ class KeyedState:
 
     def __init__(self) -> None:
         # Its files have no name any more once they are open: so they are gone with their process, however that ends.
-        with _Disk(), TemporaryDirectory(prefix="tidemark-keys-") as directory:
+        with _Disk(OSError), TemporaryDirectory(prefix="tidemark-keys-") as directory:
             # No more is asked of the disk than to be there: what it holds is of no use to another process.
             self._db = lmdb.open(directory, MAP_BYTES, max_dbs=2, sync=False, metasync=False)
             self._state, self._rows = self._db.open_db(b"state"), self._db.open_db(b"rows")
@@ -155,12 +155,15 @@ class KeyedState:
 
 
 class _Disk:
-    """A block that works on the disk."""
+    """A block that works on the disk by LMDB, and where ``also`` may be raised, by the file system itself."""
+
+    def __init__(self, *also: type[Exception]) -> None:
+        self._errors = (lmdb.Error, *also)
 
     def __enter__(self) -> None: ...
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if isinstance(error, lmdb.Error | OSError):
+        if isinstance(error, self._errors):
             raise Unavailable("what the keys of a source are cannot be kept on disk", detail=str(error)) from error
 
 

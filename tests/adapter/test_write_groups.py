@@ -64,10 +64,7 @@ class Log:
 
 
 def play(story):
-    async def begun():
-        await story(Log())
-
-    finished(begun())
+    finished(story(Log()))
 
 
 def test_those_who_come_together_are_one_write_and_other_tables_are_none_of_theirs():

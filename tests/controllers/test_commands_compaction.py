@@ -171,7 +171,7 @@ def test_what_comes_to_nothing_is_tried_again_later_and_by_another_producer(monk
         if compaction.due(state):
             tries.append(now[0])
             with pytest.raises(Indeterminate):
-                compaction.run(topic.end)
+                compaction.run(topic.end, state.told)
         now[0] += 1
     assert transport.renewed == len(tries)
     pauses = [after - before for before, after in pairwise(tries)]
@@ -191,9 +191,9 @@ def test_what_is_gone_is_not_told_again(monkeypatch):
     monkeypatch.setattr(module, "CUT_AFTER_S", 0.0)
     compaction = Compaction(MemoryTransport(topic))
     state = writer.learn()
-    assert compaction.due(state) and compaction.run(topic.end) is None and topic.start == 0
+    assert compaction.due(state) and compaction.run(topic.end, state.told) is None and topic.start == 0
     assert compaction.due(state)
-    cut = compaction.run(topic.end)
+    cut = compaction.run(topic.end, state.told)
     assert not compaction.due(state)
     heard: list = []
     subscription = follow(MemoryTransport(topic), lambda _s, effects, _o: heard.extend(effects), pytest.fail)

@@ -276,6 +276,15 @@ def test_nothing_of_it_is_left_on_the_disk(tmp_path, monkeypatch) -> None:
         KeyedState()
 
 
+def test_what_fails_where_rows_are_read_from_is_not_said_of_its_disk() -> None:
+    def changes():
+        yield []
+        raise FileNotFoundError("a file of the store")
+
+    with closing(KeyedState()) as state, pytest.raises(FileNotFoundError):
+        state.load(changes())
+
+
 def test_what_failed_in_the_middle_is_made_anew(monkeypatch) -> None:
     """A disk that was full: what is kept is made of the rows again, once there is room."""
     of = source("upsert")

@@ -312,7 +312,7 @@ def test_many_commands_are_one_record(monkeypatch: pytest.MonkeyPatch) -> None:
     for most, bytes_max in ((1, 1 << 20), (2, 1 << 20), (3, 1 << 20), (1000, 1 << 20), (1000, 1), (1000, 2 * size)):
         monkeypatch.setattr(commands_log, "TOGETHER_MAX", most)
         monkeypatch.setattr(commands_log, "TOGETHER_BYTES_MAX", bytes_max)
-        cut = list(records_of(sent))
+        cut = list(records_of(sent, together=True))
         assert [each for of, _ in cut for each in of] == sent and [decode(value) for _, value in cut] == [
             list(of) for of, _ in cut
         ]
@@ -323,7 +323,7 @@ def test_many_commands_are_one_record(monkeypatch: pytest.MonkeyPatch) -> None:
         assert [c for n, (_, value) in enumerate(cut) for c in taken.taken(Entry(n, value))] == sent
         assert together.state == taken.state == alone.state and together.together and not alone.together
     monkeypatch.undo()
-    ((_, good),) = records_of(sent[:3])
+    ((_, good),) = records_of(sent[:3], together=True)
     nested = encode(sent[0], alone=False)[:-1] + codec.array_of_bytes([good])
     nothing = encode(sent[0], alone=False)[:-1] + codec.array_of_bytes([b"T", encode(sent[1])])
     for bad in (nested, nothing, good[:-1]):
@@ -337,13 +337,13 @@ def test_a_topic_that_others_wrote_in_part_is_gone_on_with_from_there() -> None:
     """A record holds some that another subscriber has sent: what is new in it counts."""
     sent = commands(whole_story(), DEFAULT)
     whole = CommandFold()
-    for n, (_, value) in enumerate(records_of(sent)):
+    for n, (_, value) in enumerate(records_of(sent, together=True)):
         whole.take(Entry(n, value))
     for before in range(len(sent)):
         fold = CommandFold()
         for n, command in enumerate(sent[:before]):
             fold.take(Entry(n, encode(command)))
-        for n, (_, value) in enumerate(records_of(sent), before):
+        for n, (_, value) in enumerate(records_of(sent, together=True), before):
             fold.take(Entry(n, value))
         assert fold.state.objects == whole.state.objects and fold.state.frontier == whole.state.frontier
         assert fold.state.ignored == before
