@@ -15,7 +15,7 @@ from catalog_log.object_records import from_record, to_record, version_of
 from catalog_log.objects import Item
 from schemas import codec
 
-FORMAT_VERSION = 15
+FORMAT_VERSION = 16
 """The catalog format that this code begins new catalogs with.  It lives in the genesis of every catalog and is not the
 code's version: two code versions run side by side as long as both know the catalog's, and each writes what that allows.
 
@@ -37,7 +37,8 @@ Format 12 has sources that are generated together, those of TPCH and of Protocol
 Format 13 has commits name keys in the order of their values, and sources whose rows are posted: ``RANGES_FROM``,
 ``WEBHOOKS_FROM``.
 Format 14 has such whose bodies are many rows: ``POSTED_MANY_FROM``.
-Format 15 lets a record of a command topic hold many commands: ``COMMANDS_TOGETHER_FROM``."""
+Format 15 lets a record of a command topic hold many commands: ``COMMANDS_TOGETHER_FROM``.
+Format 16 lets the oracle's log give up offsets that nobody binds: ``GIVING_UP_FROM``."""
 
 DEFINITIONS_FROM = 3
 """The first format in which a view is a :class:`~catalog_log.objects.Definition`, not
@@ -108,6 +109,10 @@ POSTED_MANY_FROM = 14
 COMMANDS_TOGETHER_FROM = 15
 """The first format in which a record of a command topic may be of version 2 (``controllers.commands_log``): code that
 knows format 14 alone would skip it, and take nothing that comes behind it."""
+
+GIVING_UP_FROM = 16
+"""The first format in which offsets of a topic may be claimed and given up by the oracle's records (version 4): code
+that knows format 15 alone would bind what was given up."""
 
 KNOWN_FORMATS = frozenset(range(1, FORMAT_VERSION + 1))
 """Catalog formats that this code can fold.  Any other in a genesis stops the process."""

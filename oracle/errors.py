@@ -31,7 +31,10 @@ class Reason(StrEnum):
     HELD = "too many rows are held"
     """The log carries as many rows as it may: these have to go to a topic."""
     NOT_THERE = "not there to be moved"
-    """Inline rows that are no longer inline, or never were: another mover was first, or their collection is gone."""
+    """Inline rows that are no longer inline, or never were: another mover was first, or their collection is gone; or
+    offsets to be given up that nothing bound comes behind."""
+    CLAIMED = "claimed"
+    """Offsets that somebody is still to bind: not given up now."""
     STALE_UPPER = "stale upper"
     """A view's upper is not what the commit expected."""
     STALE_EPOCH = "stale epoch"

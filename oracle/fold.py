@@ -16,13 +16,14 @@ from collection.binding import Binding, Inline, Move, Run
 from journal.api import Entry
 from journal.timestamps import CATALOG, TABLE, CatalogTs, DataTs
 from oracle import conflicts
-from oracle.bindings import NOTHING, bind, carry, coalesce, cover, move, refused
+from oracle.bindings import NOTHING, Bound, bind, carry, coalesce, cover, move, refused
 from oracle.errors import Reason
 from oracle.model import CommitPart, Kind, Outcome, Record, Stamp, Verdict
 from oracle.one_verdict import opened
 from oracle.records import RECORD_VERSIONS, decode_record
 from oracle.state import HELD_BYTES_MAX, HELD_RUN_BYTES, OracleState, held_bytes
 from oracle.timeline import TIMELINES_MAX, Timeline
+from oracle.unbound import claimed, given_up
 
 
 class _Folded(NamedTuple):
@@ -169,6 +170,24 @@ def _move_in(state: OracleState, collection: str, moves: Sequence[Move]) -> tupl
     )
 
 
+def _claim(state: OracleState, record: Record) -> _Folded:
+    """No claim is refused: one of what is bound, or of a collection that is gone, keeps nothing from anybody."""
+    return _Folded(state._replace(claims=claimed(state.claims, record.unbound, state.last_ts)))
+
+
+def _give_up(state: OracleState, record: Record) -> _Folded:
+    """Each range as a whole or not at all; no reader sees it at any timestamp, since none of it was visible."""
+    verdicts = []
+    for each in record.unbound:
+        found = given_up(state.bound.get(each.collection, NOTHING), state.claims, each, state.last_ts)
+        if isinstance(found, Bound):
+            state = state._replace(bound=state.bound.set(each.collection, found))
+            verdicts.append(Verdict())
+        else:
+            verdicts.append(Verdict(0, found[0], f"{each.collection}: {found[1]}"))
+    return _Folded(state, tuple(verdicts))
+
+
 def _format(state: OracleState, record: Record) -> _Folded:
     """Up to what this code knows: who knows more was told by the catalog's format that this one cannot follow."""
     return _Folded(state._replace(record_version=max(state.record_version, min(record.ts, RECORD_VERSIONS[-1]))))
@@ -205,6 +224,8 @@ def _advance(state: OracleState, record: Record) -> _Folded:
 def _forget(state: OracleState, record: Record) -> _Folded:
     bound, hot, managers, held, total = state.bound, state.hot, state.managers, state.held, state.held_bytes
     kept = state.kept
+    gone = frozenset(record.names)
+    claims = tuple(each for each in state.claims if each.collection not in gone)
     for name in record.names:
         if name in kept:
             kept = kept.delete(name)
@@ -216,7 +237,8 @@ def _forget(state: OracleState, record: Record) -> _Folded:
             hot = hot.delete(name)
         if name in managers:
             managers = managers.delete(name)
-    return _Folded(state._replace(bound=bound, kept=kept, hot=hot, managers=managers, held=held, held_bytes=total))
+    state = state._replace(bound=bound, kept=kept, claims=claims, hot=hot, managers=managers)
+    return _Folded(state._replace(held=held, held_bytes=total))
 
 
 def _compact(state: OracleState, record: Record) -> _Folded:
@@ -255,5 +277,7 @@ _APPLY: dict[Kind, Callable[[OracleState, Record], _Folded]] = {
     Kind.COMPACT: _compact,
     Kind.FORMAT: _format,
     Kind.MOVE: _move,
+    Kind.CLAIM: _claim,
+    Kind.GIVE_UP: _give_up,
     Kind.FENCE: _nothing,
 }

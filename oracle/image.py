@@ -19,6 +19,7 @@ from oracle.growing import Growing
 from oracle.records import run_from_dict, run_to_dict
 from oracle.state import OracleState, Stats, held_bytes
 from oracle.timeline import Timeline
+from oracle.unbound import Claim
 from schemas import codec
 
 ORACLE_IMAGE = "oracle_image"
@@ -47,6 +48,8 @@ def dump(state: OracleState, topic_id: str = "") -> bytes:
             "stats": state.stats._asdict(),
             "record_version": state.record_version,
             "kept": [{"name": name, "since": since} for name, since in sorted(state.kept.items())],
+            "claims": [{"collection": each.collection, "run": run_to_dict(each.run), "until": each.until}
+                       for each in state.claims],
         },
         # As old code reads it, where that may run beside us: an image of version 1 says all that there is then.
         written=state.record_version,
@@ -65,6 +68,7 @@ def load(data: bytes, topic_id: str = "") -> OracleState:
         timelines=immutables.Map({t["name"]: Timeline(t["read_ts"], t["write_ts"]) for t in raw["timelines"]}),
         bound=immutables.Map(bound),
         kept=immutables.Map({each["name"]: each["since"] for each in raw["kept"]}),
+        claims=tuple(Claim(each["collection"], run_from_dict(each["run"]), each["until"]) for each in raw["claims"]),
         hot=immutables.Map({name: None for name, each in bound.items() if each.recent}),
         managers=immutables.Map({m["collection"]: _manager(m) for m in raw["managers"]}),
         held=immutables.Map(held),

@@ -37,6 +37,9 @@ MOVES_MAX = 10_000
 KEPT_MAX = 10_000
 """Collections that a record may name as kept: at most 3 MB."""
 
+UNBOUND_MAX = 4_000
+"""Ranges of offsets that a record may claim or give up: at most 3 MB with the longest names."""
+
 
 class Kind(StrEnum):
     BARRIER = "barrier"
@@ -60,6 +63,10 @@ class Kind(StrEnum):
     catalog's format, which old code stops at (``catalog_log.records.INLINE_FROM``)."""
     MOVE = "move"
     """Rows that commits carried are on topics now: the same rows at the same timestamps, elsewhere (I5)."""
+    CLAIM = "claim"
+    """These offsets were written by somebody who is still to bind them: they are not given up for a while."""
+    GIVE_UP = "give_up"
+    """Nobody is to bind these offsets any more: a commit of them is refused from here on, as of what is bound."""
     FENCE = "fence"
     """Nothing but its number: no record of its writer with a smaller one counts from here on (as after any record)."""
 
@@ -76,6 +83,13 @@ class Kept(NamedTuple):
 
     collection: str
     since: int
+
+
+class Unbound(NamedTuple):
+    """Offsets ``run`` of the topic of ``collection`` that no commit has bound."""
+
+    collection: str
+    run: Run
 
 
 class KeyRange(NamedTuple):
@@ -119,6 +133,7 @@ class Record(NamedTuple):
     ts: int = 0
     moves: tuple[Move, ...] = ()
     kept: tuple[Kept, ...] = ()
+    unbound: tuple[Unbound, ...] = ()
 
 
 class Verdict(NamedTuple):
@@ -185,6 +200,12 @@ def check_move(move: Move) -> None:
     check_run(move.run)
     if move.number < 0:
         raise InvalidUsage(f"invalid number of inline rows {move.number}")
+
+
+def check_unbound(unbound: Unbound) -> None:
+    """Raises ``InvalidUsage`` where ``unbound`` breaks the rules that every reader checks."""
+    check_name("collection", unbound.collection)
+    check_run(unbound.run)
 
 
 def check_name(what: str, name: str) -> None:

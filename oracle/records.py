@@ -13,6 +13,7 @@ from journal.errors import InvalidUsage
 from oracle.model import (
     KEPT_MAX,
     MOVES_MAX,
+    UNBOUND_MAX,
     CommitPart,
     Kept,
     KeyRange,
@@ -20,24 +21,28 @@ from oracle.model import (
     Record,
     Stamp,
     Token,
+    Unbound,
     check_move,
     check_name,
     check_part,
     check_ts,
+    check_unbound,
 )
 from schemas import codec
 
 ORACLE_RECORD = "oracle_record"
 
-CARRYING, KEEPING = 2, 3
-"""From which version on commits carry rows, and history of some collections is kept for longer."""
+CARRYING, KEEPING, GIVING_UP = 2, 3, 4
+"""From which version on commits carry rows, history of some collections is kept for longer, and offsets that nobody
+binds are given up."""
 
-RECORD_VERSIONS = (1, CARRYING, KEEPING)
+RECORD_VERSIONS = (1, CARRYING, KEEPING, GIVING_UP)
 """Of records on the oracle's topic.  One above what is in force (``OracleState.record_version``) counts for nobody,
 also for code that could read it: two releases side by side must fold the same.  A record says from where on a newer one
 counts (``Kind.FORMAT``), and it is written where the catalog's format keeps out code that does not know it.
 
-Version 2 lets commits carry rows, and rows be moved out of them; version 3 lets a COMPACT spare collections."""
+Version 2 lets commits carry rows, and rows be moved out of them; version 3 lets a COMPACT spare collections; version 4
+has claims on offsets, and gives up such as nobody binds."""
 
 
 class Malformed(ValueError):
@@ -97,6 +102,8 @@ def encode_record(record: Record, version: int = 1) -> bytes:
         raise ValueError("a record of version 1 carries and moves no rows")
     if version < KEEPING and record.kept:
         raise ValueError("no record below version 3 keeps history")
+    if version < GIVING_UP and record.unbound:
+        raise ValueError("no record below version 4 says what is not bound")
     return codec.encode(
         ORACLE_RECORD,
         {
@@ -112,6 +119,7 @@ def encode_record(record: Record, version: int = 1) -> bytes:
             "moves": [{"collection": name, "number": number, "run": run_to_dict(run)}
                       for name, number, run in record.moves],
             "kept": [each._asdict() for each in record.kept],
+            "unbound": [{"collection": name, "run": run_to_dict(run)} for name, run in record.unbound],
         },
         written=version,
     )  # fmt: skip
@@ -155,6 +163,7 @@ def decode_record(value: bytes, version_max: int = RECORD_VERSIONS[-1]) -> Recor
             raw["ts"],
             tuple(Move(each["collection"], each["number"], run_from_dict(each["run"])) for each in raw["moves"]),
             tuple(Kept(each["collection"], each["since"]) for each in raw["kept"]),
+            tuple(Unbound(each["collection"], run_from_dict(each["run"])) for each in raw["unbound"]),
         )
         _check(record)
     except InvalidUsage as error:
@@ -186,3 +195,9 @@ def _check(record: Record) -> None:
     for kept in record.kept:
         check_name("collection", kept.collection)
         check_ts(kept.since)
+    if record.kind in (Kind.CLAIM, Kind.GIVE_UP) and not record.unbound:  # also of versions that have no words for it
+        raise InvalidUsage(f"a {record.kind} of nothing")
+    if len(record.unbound) > UNBOUND_MAX:
+        raise InvalidUsage(f"too many ranges in one record: {len(record.unbound)}", hint=f"at most {UNBOUND_MAX}")
+    for unbound in record.unbound:
+        check_unbound(unbound)

@@ -10,6 +10,7 @@ from journal.fences import Fences
 from journal.timestamps import CATALOG, TABLE, CatalogTs, DataTs
 from oracle.bindings import NOTHING, Bound, BoundRuns
 from oracle.timeline import Timeline
+from oracle.unbound import Claim
 
 HELD_BYTES_MAX = 32 << 20
 """Rows that the log may carry, of all collections: everybody who folds it holds them, and every image has them.  More
@@ -46,6 +47,8 @@ class OracleState(NamedTuple):
     bound: immutables.Map[str, Bound] = immutables.Map()
     kept: immutables.Map[str, int] = immutables.Map()
     """Collections of which timestamps below ``since`` are told apart, and from where on."""
+    claims: tuple[Claim, ...] = ()
+    """Offsets that are not to be given up yet, in the order in which they were claimed."""
     hot: immutables.Map[str, None] = immutables.Map()
     """Collections with runs that were not merged yet: what the next COMPACT has to look at."""
     managers: immutables.Map = immutables.Map()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 
 from collection.binding import INLINE, BoundRun, Run
 from oracle.bindings import Interval
@@ -19,11 +20,11 @@ def unsealed(bound: Iterable[BoundRun], sealed: Sealed) -> Iterator[BoundRun]:
         yield from _without(each, intervals) if intervals else (each,)
 
 
-def _without(bound: BoundRun, intervals: Iterable[Interval]) -> Iterator[BoundRun]:
+def _without(bound: BoundRun, intervals: Sequence[Interval]) -> Iterator[BoundRun]:
     run, start = bound.run, bound.run.lower
-    for lower, upper in intervals:
-        if upper <= start:
-            continue
+    first = bisect_right(intervals, start, key=lambda interval: interval[1])  # there may be as many as there are runs
+    for at in range(first, len(intervals)):
+        lower, upper = intervals[at]
         if lower >= run.upper:
             break
         if lower > start:

@@ -23,6 +23,7 @@ from typing import TypeVar
 from adapter.duck.catalog_relations import CatalogRelations
 from adapter.execute import show
 from adapter.execute.changes import Changes
+from adapter.execute.claims import Claims
 from adapter.execute.commits import Commits
 from adapter.execute.conflicting import Conflicting
 from adapter.execute.constants import Constants
@@ -119,6 +120,7 @@ class TidemarkExecutor:
             self.images, self.plans, constants, self.sequences, self.commits, uniques, self.prepare, self.run
         )
         self.system.copying = self.copies.copying
+        self._claims = Claims(oracle, self.copies.copying, lambda: self.system.sessions())
         variables, looks = VariableStatements(self.plans), Looks(self.images, self.plans, peeks)
         self._handlers: dict[type[st.Statement], Handler] = {
             st.Query: selects.run,
@@ -143,11 +145,13 @@ class TidemarkExecutor:
         }
 
     def start(self) -> None:
-        """Begin to take DDL; on the event loop."""
+        """Begin to take DDL, and to claim what is to be bound; on the event loop."""
         self.ddl.start()
+        self._claims.start()
 
     async def close(self) -> None:
         """Stop taking DDL and settle what was sent."""
+        await self._claims.close()
         await self.ddl.close()
         await self.sequences.close()
         self.planner.close()

@@ -28,7 +28,7 @@ from adapter.execute.load_keys import LoadKeys
 from adapter.execute.rows import Rows, check_buffer, checked, columns_of_query
 from adapter.state.copying import Copying, CopyProgress
 from adapter.state.session_state import SessionState
-from collection.binding import Run, joined
+from collection.binding import joined
 from journal.errors import InvalidUsage, Rejected
 from oracle.model import BINDINGS_MAX
 from sql.statements.copying import CopyPlan
@@ -85,8 +85,7 @@ class Load:
         """Rows that are not written: of the first block alone, until there is a second."""
         self._blocks = 0
         self._attempt, self._key = uuid.uuid4().hex, os.urandom(KEY_BYTES)
-        self._writing: deque[asyncio.Future[list[Run]]] = deque()
-        self._runs: list[Run] = []
+        self._writing: deque[asyncio.Future[None]] = deque()
 
     # --- what the session asks
 
@@ -228,11 +227,13 @@ class Load:
         rows, self._held = self._held, []
         self._writing.extend(asyncio.ensure_future(self._begin(each)) for each in rows)
 
-    async def _begin(self, rows: pa.Table) -> list[Run]:
+    async def _begin(self, rows: pa.Table) -> None:
         inserter, table = self._commits.inserter, self._plan.table
         for tries_left in reversed(range(BUSY_TRIES_MAX)):
             try:
-                return await inserter.put(table, rows, self._attempt, self._key)
+                runs = await inserter.put(table, rows, self._attempt, self._key)
+                self.progress.runs = joined([*self.progress.runs, *runs])
+                return
             except Rejected as error:
                 if error.sqlstate != "53400" or not tries_left:
                     raise
@@ -240,10 +241,9 @@ class Load:
         raise AssertionError("unreachable: the last try raises or returns")
 
     async def _settle(self) -> None:
-        runs = await self._writing[0]
+        await self._writing[0]
         self._writing.popleft()
-        self._runs = joined([*self._runs, *runs])
-        if len(self._runs) > BINDINGS_MAX:
+        if len(self.progress.runs) > BINDINGS_MAX:
             told = f"its rows are in more than {BINDINGS_MAX} places, between those of others"
             raise Rejected("COPY of too many rows", sqlstate="54000", detail=told, hint="copy them in several parts")
 
@@ -252,11 +252,11 @@ class Load:
         while self._writing:
             await self._settle()
         plan = self._plan
-        if not self._held and not self._runs:
+        if not self._held and not self.progress.runs:
             return None
         kinds = zip(plan.table.columns, plan.made.types, strict=True)
         none = pa.schema([(column.name, arrow_type(kind)) for column, kind in kinds]).empty_table()
         rows = pa.concat_tables([none, *self._held])
         upper = plan.made.catalog_ts + 1
-        found = Rows(plan.table, rows.combine_chunks(), upper, (plan.answers,), runs=tuple(self._runs))
+        found = Rows(plan.table, rows.combine_chunks(), upper, (plan.answers,), runs=tuple(self.progress.runs))
         return found if self._keys is None else self._keys.committed(found)

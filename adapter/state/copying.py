@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from collection.binding import Run
 
 if TYPE_CHECKING:
     from adapter.state.session_state import SessionState
@@ -12,7 +14,8 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, slots=True)
 class CopyProgress:
-    """Of one.  ``relation_id`` is ``None`` of a query's rows; ``excluded`` are those that WHERE did not keep."""
+    """Of one.  ``relation_id`` is ``None`` of a query's rows; ``excluded`` are those that WHERE did not keep; ``runs``
+    are where rows are that were written and are still to be bound."""
 
     session: SessionState
     command: str
@@ -20,6 +23,7 @@ class CopyProgress:
     bytes: int = 0
     rows: int = 0
     excluded: int = 0
+    runs: Sequence[Run] = ()
 
 
 class Copying:

@@ -33,6 +33,7 @@ from collection.reader import JSON, ROWS, RunReader
 from controllers.storage import clustering, sealing
 from controllers.storage.clustering import key_of
 from controllers.storage.cutting import Cuts, is_of_the_user
+from controllers.storage.giving_up import PATIENCE_S, GivingUp
 from controllers.storage.reconcile import is_below
 from controllers.storage.rewriting import Read, merged, rewritten
 from controllers.storage.sealed_files import SealedFiles
@@ -86,6 +87,7 @@ class Waits(NamedTuple):
 
     grace_s: float = GRACE_S
     orphaned_s: float = ORPHANED_S
+    patience_s: float = PATIENCE_S
 
 
 WAITS = Waits()
@@ -156,6 +158,7 @@ class Sealer:
         self._crowded: dict[str, int] = {}
         """Likewise, files that hold one key and still do after they were written anew."""
         self._cuts = Cuts(bootstrap, names, waits.grace_s, clock)
+        self._giving_up = GivingUp(names, oracle, waits.patience_s, clock)
         self._move_at = clock()
         """When ``since`` may be moved again."""
         self._swept: tuple[float, int] | None = None
@@ -253,6 +256,7 @@ class Sealer:
             "files": told, "files_in_all": len(files), "collections": sums,
             "collections_in_all": len(state.collections), "gone": gone, "failing": failing,
             "exchanges": self._exchanges, "cuts": self._cuts.count, "collected": self._collected,
+            "given_up": self._giving_up.count,
             "files_written": self._files.written, "bytes_written": self._files.written_bytes,
         }  # fmt: skip
 
@@ -554,6 +558,7 @@ class Sealer:
     # -- what goes
 
     def _cut(self, image: Image) -> None:
+        self._giving_up.look(image, self._oracle.state, self._segments.state)
         self._cuts.plan(image, self._oracle.state, self._views.state, self._segments.state)
         self._cuts.make(self._stopped.is_set)
 

@@ -132,15 +132,19 @@ def cuts(bound: Bound, sealed: Sealed, topic: str, gaps_are_garbage: bool) -> di
 def cut_below(bound: Bound, sealed: Sealed, partition: Partition, gaps_are_garbage: bool) -> int:
     """Below which offset of ``partition`` there is nothing that anybody needs; 0 where nothing may be cut.
 
-    ``gaps_are_garbage``: what is not bound below something that is will never be.  Of tables that is not so: an adapter
-    that was stopped between writing and committing commits when it goes on, and so does who writes a source's errors.
-    (A view is bound by the holder of an epoch, in order.)
+    ``gaps_are_garbage``: what is not bound below something that is will never be.  Of tables that is not so before it
+    is given up (:mod:`oracle.unbound`): an adapter that was stopped between writing and committing commits when it goes
+    on, and so does who writes a source's errors.  (A view is bound by the holder of an epoch, in order.)
     """
     intervals = bound.coverage.get(partition, ())
-    if not intervals:
+    if gaps_are_garbage:
+        end = intervals[-1][1] if intervals else 0
+    else:
+        end = intervals[0][1] if intervals and intervals[0][0] == 0 else 0
+    if not end:
         return 0
-    needed = next(unsealed((BoundRun(0, Run(*partition, *each)) for each in intervals), sealed), None)
-    end = intervals[-1][1]
-    if not gaps_are_garbage:
-        end = intervals[0][1] if intervals[0][0] == 0 else 0
-    return end if needed is None else min(end, needed.run.lower)
+    # By the runs, since what was given up is covered and nobody needs it.  What is recent is in no file.
+    here = (each for each in bound.base if each.run[:2] == partition)
+    settled = next(unsealed(here, sealed), None)
+    lowest = (each.run.lower for each in bound.recent if each.run[:2] == partition)
+    return min((end, *lowest) if settled is None else (end, settled.run.lower, *lowest))

@@ -6,11 +6,12 @@ import random
 
 from collection.binding import Binding, Inline, Move, Run
 from journal.api import Entry
-from oracle.bindings import carried
+from oracle.bindings import NOTHING, carried
 from oracle.fold import fold
-from oracle.model import CommitPart, Kept, KeyRange, Kind, Record, Stamp, Token
-from oracle.records import KEEPING, RECORD_VERSIONS, encode_record
+from oracle.model import CommitPart, Kept, KeyRange, Kind, Record, Stamp, Token, Unbound
+from oracle.records import GIVING_UP, KEEPING, RECORD_VERSIONS, encode_record
 from oracle.state import EMPTY
+from oracle.unbound import gaps
 
 
 def one_key(collection: str, key: bytes) -> KeyRange:
@@ -128,6 +129,9 @@ def random_log(seed, length):
             named = rng.sample("abcd", rng.randint(0, 2)) if log.state.record_version >= KEEPING else ()
             kept = tuple(Kept(name, rng.randint(0, log.state.last_ts + 3)) for name in named)
             log.add(kind, ts=rng.randint(0, log.state.last_ts + 3), kept=kept, **envelope)
+        elif kind in (Kind.CLAIM, Kind.GIVE_UP) and log.state.record_version >= GIVING_UP:
+            asked = [_random_unbound(rng, log) for _ in range(rng.randint(0, 2))]
+            log.add(kind, unbound=tuple(asked), **envelope)
         elif kind is Kind.FENCE and log.entries:
             log.add_bytes(rng.choice(log.entries).value)  # a copy, or something late
         else:
@@ -148,6 +152,15 @@ def _random_move(rng, log, next_offset):
     next_offset[collection, 7] = lower + count
     if log.state.record_version >= 2:
         log.move(collection, number, lower, lower + count)
+
+
+def _random_unbound(rng, log):
+    """What is a gap, mostly."""
+    collection, partition = rng.choice("abcd"), rng.randint(0, 1)
+    found = list(gaps(log.state.bound.get(collection, NOTHING), (f"t.data.{collection}", partition)))
+    lower = rng.randint(0, 20)
+    lower, upper = rng.choice([*found, (lower, lower + rng.randint(1, 3))])
+    return Unbound(collection, run(collection, lower, upper, rng.choice(["r1", "r2"]), partition))
 
 
 def _random_part(rng, log, next_offset):

@@ -13,6 +13,7 @@ import pytest
 
 from catalog_log.model import Setting
 from catalog_log.objects import Column, Item, Table
+from catalog_log.records import FORMAT_VERSION
 from catalog_log.settings import clustering, clustering_key, history_key
 from collection.binding import Binding, Run
 from collection.columns import DIFF
@@ -39,7 +40,7 @@ from tests.compute.test_idle_views import SPARK, contents
 KV = (Column("k", "int4", id=1), Column("v", "int8", id=2))
 NAMES = TopicNames("t")
 POLICY = CheckpointPolicy(retain_ms=20, slack_records=10)
-WAITS = Waits(grace_s=100, orphaned_s=1000)
+WAITS = Waits(grace_s=100, orphaned_s=1000, patience_s=500)
 
 
 class Killed(BaseException):
@@ -123,11 +124,11 @@ class World:
         self.opened.append(found)
         return found
 
-    def sealer(self, rows: int = 3, measures: bool = True) -> Sealer:
+    def sealer(self, rows: int = 3, measures: bool = True, format_version: int = FORMAT_VERSION) -> Sealer:
         """One that knows nothing of those before it."""
         image = SimpleNamespace(
             item=self.items.get, all=lambda _: self.settings.items(), get=lambda _, key: self.settings.get(key),
-            dependents=lambda _: (),
+            dependents=lambda _: (), genesis=SimpleNamespace(format_version=format_version),
         )  # fmt: skip
         done: Future = Future()
         done.set_result(image)
@@ -172,13 +173,13 @@ class World:
         self.late.append((name, row, run._replace(topic=NAMES.data(name))))
 
     def commit_late(self) -> None:
-        for name, row, run in self.late:
+        late, self.late = self.late, []
+        for name, row, run in late:
             self.wall_ms += 1
             ts = self.oracle.commit(CommitPart(uuid.uuid4().hex, (Binding(name, run),), self.wall_ms)).result(10)
             now = Counter(self.model[name][-1][1])
             now[row] += 1
             self.model[name].append((ts, now))
-        self.late = []
 
     def passes(self, seconds: float) -> None:
         self.clock.now += seconds

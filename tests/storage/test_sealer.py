@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import time
 from collections import Counter
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from catalog_log.objects import Column, Table
+from catalog_log.records import GIVING_UP_FROM
 from collection.binding import Binding
 from collection.columns import DIFF
 from controllers.compute.feed import Feed
@@ -20,8 +22,9 @@ from controllers.storage import clustering as apart
 from controllers.storage import cutting, rewriting, sealed_files, sealing
 from controllers.storage import sealer as module
 from controllers.vacuum import WAITING_MAX, Asked, Won
-from journal.errors import Indeterminate, Rejected, Unavailable
-from oracle.model import CommitPart
+from journal.errors import Conflict, Indeterminate, Rejected, Unavailable
+from oracle.model import CommitPart, Unbound
+from oracle.unbound import CLAIM_MS
 from segments.parquet import chunks
 from segments.pruning import Op, Predicate, may_match
 from segments.reader import RENEWED_TIMEOUT_S, SegmentReader
@@ -351,7 +354,7 @@ def test_where_older_code_may_be_beside_us_the_log_says_nothing_of_what_files_ho
     world.check("u1")
 
 
-def test_a_gap_in_a_table_is_never_cut_since_its_writer_may_come_back(world: World) -> None:
+def test_a_gap_in_a_table_is_cut_once_its_writer_had_time_to_come_back(world: World) -> None:
     for n in range(3):
         world.insert("u1", (n, n, 1))
     world.insert("u1", (7, 7, 1), garbage=True)
@@ -359,7 +362,90 @@ def test_a_gap_in_a_table_is_never_cut_since_its_writer_may_come_back(world: Wor
     assert sealed(world, sealer).net == 4
     world.passes(WAITS.grace_s + 1)
     sealer.look()
-    assert world.topics.starts["u1"] == 3
+    assert world.topics.starts["u1"] == 3, "it may still be bound"
+    world.check("u1")
+    world.passes(WAITS.patience_s)
+    sealer.look()
+    assert sealer.status()["given_up"] == 1
+    assert world.oracle.state.bound["u1"].coverage[NAMES.data("u1"), 0] == ((0, 5),)
+    world.check("u1")
+    world.passes(WAITS.grace_s + 1)
+    sealer.look()
+    assert world.topics.starts["u1"] == 5
+    world.insert("u1", (9, 9, 1), (0, 0, -1))
+    world.check("u1")
+
+
+def test_who_comes_back_in_time_is_bound_and_who_comes_too_late_is_refused(world: World) -> None:
+    sealer = world.sealer()
+    for n in range(4):
+        world.insert("u1", (n, n, 1))
+        world.write_late("u1", 100 + n, n)
+        world.insert("u1", (10 + n, n, 1))
+    assert sealed(world, sealer).net == 8
+    world.passes(WAITS.patience_s - 1)
+    sealer.look()
+    late, world.late = world.late, world.late[:2]
+    world.commit_late()
+    world.check("u1")
+    world.passes(2)
+    sealer.look()
+    assert sealer.status()["given_up"] == 2
+    world.late = late[2:]
+    with pytest.raises(Conflict, match="concurrent"):
+        world.commit_late()
+    world.insert("u1", (20, 0, 1))
+    assert sealed(world, sealer).net == 11
+    world.passes(WAITS.grace_s + 1)
+    sealer.look()
+    assert world.topics.starts["u1"] == 13
+    world.check("u1")
+
+
+def test_what_is_claimed_is_not_given_up(world: World) -> None:
+    """As by a load of an hour; and whoever died while it claimed keeps nothing for long."""
+    sealer = world.sealer()
+    for n in range(4):
+        world.insert("u1", (n, n, 1))
+    world.write_late("u1", 100, 0)
+    world.insert("u1", (5, 5, 1))
+    assert sealed(world, sealer).net == 5
+    claim = Unbound("u1", world.late[0][2])
+    for _ in range(40):
+        asyncio.run(claimed(world, claim))
+        world.passes(CLAIM_MS / 1000 / 3)
+        sealer.look()
+        assert world.topics.starts["u1"] <= 4
+    world.commit_late()
+    world.check("u1")
+    world.write_late("u1", 101, 0)
+    world.insert("u1", (6, 6, 1))
+    claim = Unbound("u1", world.late[0][2])
+    asyncio.run(claimed(world, claim))
+    sealed(world, sealer)
+    world.passes(CLAIM_MS / 1000 + WAITS.patience_s)
+    sealer.look()
+    with pytest.raises(Conflict):
+        world.commit_late()
+
+
+async def claimed(world: World, claim: Unbound) -> None:
+    await world.oracle.claim_async(claim)
+
+
+def test_two_give_up_each_gap_once_and_in_an_older_format_none_does(world: World) -> None:
+    one, other, older = world.sealer(), world.sealer(), world.sealer(format_version=GIVING_UP_FROM - 1)
+    for n in range(4):
+        world.insert("u1", (n, n, 1), garbage=True)
+    sealed(world, older)
+    world.passes(WAITS.patience_s)
+    older.look()
+    assert world.oracle.state.record_version == 1
+    for waited in (0, WAITS.patience_s):
+        world.passes(waited)
+        one.look()
+        other.look()
+    assert (one.status()["given_up"], other.status()["given_up"], older.status()["given_up"]) == (4, 0, 0)
     world.check("u1")
 
 

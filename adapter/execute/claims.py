@@ -1,0 +1,91 @@
+"""Rows that were written and are still to be bound, claimed for as long as somebody here means to bind them.
+
+A COPY writes rows to their topic as they come and binds them at its end, or at that of its block.  Until then they are
+a gap between what others bind, and such are given up after a while (:mod:`oracle.unbound`): unless they are claimed.
+What is to be claimed is asked of the sessions themselves, so nothing has to be taken back when one ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Iterator
+
+from adapter.execute.rows import Rows
+from adapter.state.copying import Copying
+from adapter.state.session_state import SessionState
+from collection.binding import Run
+from journal.errors import TidemarkError
+from oracle.client import Oracle
+from oracle.model import UNBOUND_MAX, Unbound
+from oracle.records import GIVING_UP
+
+log = logging.getLogger(__name__)
+
+RENEW_S = 60.0
+"""Between two rounds: a claim holds for five of them, and nothing is given up that has been a gap for less than
+that."""
+
+
+class Claims:
+    """Lives on one event loop.  ``sessions`` says which there are."""
+
+    def __init__(
+        self, oracle: Oracle, copying: Copying, sessions: Callable[[], Iterable[SessionState]], renew_s: float = RENEW_S
+    ) -> None:
+        self._oracle = oracle
+        self._copying = copying
+        self._sessions = sessions
+        self._renew_s = renew_s
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._work(), name="claims")
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def due(self) -> tuple[Unbound, ...]:
+        """What is written and not bound, of all sessions: one for each write and partition."""
+        found = dict.fromkeys(claim for name, runs in self._unbound() for claim in spans(name, runs))
+        return tuple(found)[:UNBOUND_MAX]
+
+    def _unbound(self) -> Iterator[tuple[str, Iterable[Run]]]:
+        for progress in self._copying:
+            if progress.relation_id is not None:
+                yield progress.relation_id, progress.runs
+        for session in self._sessions():
+            for entry in session.buffer:
+                if isinstance(entry, Rows):
+                    yield entry.table.id, entry.runs
+
+    async def renew(self) -> None:
+        """Claim what is :meth:`due`."""
+        if self._oracle.state.record_version < GIVING_UP:
+            return  # then nothing is given up either
+        asked = [self._oracle.claim_async(each) for each in self.due()]
+        for failed in await asyncio.gather(*asked, return_exceptions=True):
+            if isinstance(failed, TidemarkError):
+                log.warning("written rows were not claimed", extra={"reason": failed.message, "detail": failed.detail})
+            elif isinstance(failed, BaseException):
+                raise failed
+
+    async def _work(self) -> None:
+        while True:
+            await asyncio.sleep(self._renew_s)
+            try:
+                await self.renew()
+            except Exception:  # a mistake of ours must not end the claims of others
+                log.exception("written rows were not claimed")
+
+
+def spans(collection: str, runs: Iterable[Run]) -> Iterator[Unbound]:
+    """For each attempt and partition of ``runs`` all from the first offset to the last, whoever wrote in between."""
+    found: dict[tuple[str, int, str], Run] = {}
+    for run in runs:
+        at = (run.topic, run.partition, run.attempt)
+        before = found.get(at, run)
+        found[at] = run._replace(lower=min(before.lower, run.lower), upper=max(before.upper, run.upper), rows=-1)
+    return (Unbound(collection, run) for run in found.values())

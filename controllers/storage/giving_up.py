@@ -1,0 +1,94 @@
+"""Offsets that nobody binds are given up, so that topics can be cut behind them (:mod:`oracle.unbound`).
+
+Promises: a gap is given up once it has been one for a while (:data:`PATIENCE_S`), unless who wrote it claims it; no
+reader can tell, and who comes later with a commit of it is refused.  Of collections that have rows in files alone: of
+others nothing would be cut.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import NamedTuple
+
+from catalog_log.image import Image
+from catalog_log.objects import MaterializedView
+from catalog_log.records import GIVING_UP_FROM
+from collection.binding import Run
+from controllers.storage.cutting import is_of_the_user
+from journal.errors import Conflict, Rejected
+from journal.names import TopicNames
+from oracle.client import Oracle
+from oracle.model import UNBOUND_MAX, Unbound
+from oracle.records import GIVING_UP
+from oracle.state import OracleState
+from oracle.unbound import CLAIM_MS, gaps
+from segments.fold import SegmentsState
+
+log = logging.getLogger(__name__)
+
+PATIENCE_S = CLAIM_MS / 1000
+"""From when a gap is seen until it is given up, and until it is asked for again where it is claimed.  A statement has
+bound what it wrote within half a minute or never will; whoever takes longer has claimed it by the first minute."""
+
+
+class Gap(NamedTuple):
+    """Offsets of a collection's topic that lie before others which are bound."""
+
+    collection: str
+    partition: int
+    lower: int
+    upper: int
+
+
+class GivingUp:
+    """For one thread."""
+
+    def __init__(self, names: TopicNames, oracle: Oracle, patience_s: float, clock: Callable[[], float]) -> None:
+        self._names = names
+        self._oracle = oracle
+        self._patience_s = patience_s
+        self._clock = clock
+        self._since: dict[Gap, float] = {}
+        """From when on each gap waits; as many as there are."""
+        self.count = 0
+        """Gaps that were given up by this process."""
+
+    def look(self, image: Image, oracle: OracleState, segments: SegmentsState) -> None:
+        """Give up what is due.  Raises ``Unavailable`` or ``Indeterminate``: then it is still there at the next look,
+        or is not."""
+        if image.genesis is None or image.genesis.format_version < GIVING_UP_FROM:
+            return
+        now = self._clock()
+        found = list(self._gaps(image, oracle, segments))
+        if found and oracle.record_version < GIVING_UP:
+            self._oracle.raise_format(GIVING_UP).result()
+            self._since = {}  # nobody could claim anything before
+        self._since = {gap: self._since.get(gap, now) for gap in found}
+        due = list(islice((gap for gap in found if self._since[gap] + self._patience_s <= now), UNBOUND_MAX))
+        asked = [self._oracle.give_up(self._unbound(gap)) for gap in due]
+        for gap, done in zip(due, asked, strict=True):
+            told = gap._asdict()
+            try:
+                done.result()
+            except (Conflict, Rejected) as error:
+                self._since[gap] = now
+                log.info("a gap stays for a while", extra={**told, "reason": error.detail})
+            else:
+                self.count += 1
+                log.info("gave up what nobody bound", extra=told)
+
+    def _gaps(self, image: Image, oracle: OracleState, segments: SegmentsState) -> Iterator[Gap]:
+        for name in segments.collections:
+            item, bound = image.item(name), oracle.bound.get(name)
+            if bound is None or item is None or is_of_the_user(item) or isinstance(item, MaterializedView):
+                continue
+            topic = self._names.data(name)
+            for of, partition in bound.coverage:
+                if of == topic:
+                    yield from (Gap(name, partition, *each) for each in gaps(bound, (of, partition)))
+
+    def _unbound(self, gap: Gap) -> Unbound:
+        topic = self._names.data(gap.collection)
+        return Unbound(gap.collection, Run(topic, gap.partition, gap.lower, gap.upper))
