@@ -25,6 +25,7 @@ from adapter.execute.draws import Draws
 from adapter.execute.images import Images
 from adapter.execute.key_reads import CANCELED
 from adapter.execute.lines import Lines, pause
+from adapter.execute.own_keys import own_keys
 from adapter.execute.plans import Plans
 from adapter.execute.reads import Reads
 from adapter.execute.results import as_promised, check_result, check_zone, collect
@@ -95,7 +96,7 @@ class Changes:
         draws = Draws(self._sequences, session, self._constants.value)
         if session.defers_writes:
             made = await self._made(session, prepared, statement, params, draws)
-            check_buffer([*session.buffer, *made.entries])
+            check_buffer(session.buffer, made.entries)
             if made.entries:
                 session.transaction.changed, session.transaction.read_ts = True, made.entries[0].read_ts
             session.buffer.extend(made.entries)
@@ -203,7 +204,7 @@ class Changes:
                 removed, added = await self._rows(session, change, found, planned, params, read_ts, draws)
                 both = [removed] if added is None else [removed, added]
                 if change.uniques and added is not None:
-                    own = [each for each in session.buffer if each.table.id == change.table.id]
+                    own = own_keys(session.buffer.of(change.table.id))
                     both = await self._uniques.checked(session, planned.image, both, own)
                 entries += both
                 if plan.returning is not None:

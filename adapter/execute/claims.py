@@ -11,7 +11,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator
 
-from adapter.execute.rows import Rows
 from adapter.state.copying import Copying
 from adapter.state.session_state import SessionState
 from collection.binding import Run
@@ -58,8 +57,7 @@ class Claims:
                 yield progress.relation_id, progress.runs
         for session in self._sessions():
             for entry in session.buffer:
-                if isinstance(entry, Rows):
-                    yield entry.table.id, entry.runs
+                yield entry.table.id, entry.runs
 
     async def renew(self) -> None:
         """Claim what is :meth:`due`."""

@@ -17,7 +17,7 @@ from adapter.execute.constants import Constants
 from adapter.execute.draws import Draws
 from adapter.execute.images import Images
 from adapter.execute.key_looks import KeyLooks, Look, When
-from adapter.execute.own_keys import own_by_key
+from adapter.execute.own_keys import OwnKeys
 from adapter.execute.returned import rows_returned
 from adapter.execute.rows import Rows, asks_engine, rows_of_query
 from adapter.execute.session_names import names_of
@@ -70,7 +70,7 @@ class Conflicting:
         image: Image,
         plan: InsertPlan,
         rows: Rows,
-        own: Sequence[Rows],
+        own: OwnKeys,
         params: Sequence[object | None],
         draws: Draws,
     ) -> Resolved:
@@ -103,7 +103,7 @@ class Conflicting:
         image: Image,
         plan: InsertPlan,
         rows: Rows,
-        own: Sequence[Rows],
+        own: OwnKeys,
         params: Sequence[object | None],
         draws: Draws,
         when: When,
@@ -145,7 +145,7 @@ class Conflicting:
         image: Image,
         keys: Sequence[tuple[Unique, list[bytes | None]]],
         rows: Rows,
-        own: Sequence[Rows],
+        own: OwnKeys,
         when: When,
     ) -> _There:
         committed: dict[bytes, pa.Table] = {}
@@ -155,7 +155,7 @@ class Conflicting:
                 look = Look(unique, wanted, when)
                 committed |= await self._looks.rows(session, image, look, rows.table.columns)
         asked = {key for _, of in keys for key in of if key is not None}
-        return _There(committed, own_by_key(own, asked))
+        return _There(committed, own.rows(asked))
 
     async def _updated(
         self,

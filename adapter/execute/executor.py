@@ -236,8 +236,7 @@ class TidemarkExecutor:
         return found
 
     async def commit(self, session: SessionState) -> Sequence[Notice]:
-        entries = list(session.buffer)
-        session.buffer.clear()
+        entries = session.buffer.cut(0)
         await self.commits.commit(session, gathered(entries))
         return ()
 

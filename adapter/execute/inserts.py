@@ -20,6 +20,7 @@ from adapter.execute.images import Images
 from adapter.execute.inserter import TableChanged
 from adapter.execute.lines import Lines, pause
 from adapter.execute.over_rows import OverRows
+from adapter.execute.own_keys import own_keys
 from adapter.execute.plans import Plans
 from adapter.execute.reads import Reads
 from adapter.execute.results import as_promised, check_result, check_zone, collect
@@ -128,7 +129,7 @@ class Inserts:
     async def _write(self, session: SessionState, entries: Sequence[Rows]) -> None:
         """Commit, or hold back what is committed later."""
         if session.defers_writes:
-            check_buffer([*session.buffer, *entries])
+            check_buffer(session.buffer, entries)
             session.buffer.extend(entries)
         elif entries:
             await self._commits.commit(session, entries)
@@ -147,7 +148,7 @@ class Inserts:
         Who changes one row stands in line with others of this adapter who do (:mod:`adapter.execute.lines`).
         """
         plan = planned.plan
-        own = [each for each in session.buffer if each.table.id == entry.table.id]
+        own = own_keys(session.buffer.of(entry.table.id))
         keys = {key for _, of in entry.keys for key in of if key is not None}
         lines = [] if session.defers_writes or len(keys) > LINES_MAX else [f"{entry.table.id}/{k.hex()}" for k in keys]
         async with self._lines.first_of(lines):
@@ -205,7 +206,7 @@ class Inserts:
             rows = replace(rows, uniques=planned.plan.uniques)
         if planned.plan.uniques and planned.plan.conflict is None:
             try:
-                own = [each for each in session.buffer if each.table.id == rows.table.id]
+                own = own_keys(session.buffer.of(rows.table.id))
                 [rows] = await self._uniques.checked(session, planned.image, [rows], own)
             except InvalidUsage as error:
                 await self._still_so(session, planned, error)

@@ -13,9 +13,10 @@ from typing import NamedTuple
 
 from adapter.execute.images import Images
 from adapter.execute.key_looks import When
+from adapter.execute.own_keys import own_keys
 from adapter.execute.rows import Rows
 from adapter.execute.session_names import names_of
-from adapter.execute.uniques import Uniques, Where, duplicate, net
+from adapter.execute.uniques import Uniques, Where, duplicate
 from adapter.state.session_state import SessionState
 from catalog_log.image import Image
 from journal.errors import InvalidUsage, Rejected
@@ -52,7 +53,7 @@ class LoadKeys:
         """
         entry = replace(rows, uniques=self._of)
         if self._own is None:  # a COPY is one statement: its transaction writes nothing else until it is over
-            self._own = net([each for each in self._session.buffer if each.table.id == rows.table.id])
+            self._own = own_keys(self._session.buffer.of(rows.table.id)).counts
         own = self._own
         first: dict[bytes, Where] = {}
         for row in range(rows.rows.num_rows):

@@ -103,7 +103,7 @@ class Load:
         entry = await self._entry()
         if entry is not None:
             if self._defers:
-                check_buffer([*self._session.buffer, entry])
+                check_buffer(self._session.buffer, [entry])
                 self._session.buffer.append(entry)
             else:
                 await self._commits.commit(self._session, [entry])

@@ -10,7 +10,7 @@ import pyarrow as pa
 from adapter.execute.constants import Constants
 from adapter.execute.images import Images
 from adapter.execute.key_looks import KeyLooks, Look, When
-from adapter.execute.own_keys import own_by_key
+from adapter.execute.own_keys import OwnKeys
 from adapter.execute.reads import Reads
 from adapter.execute.results import as_promised, collect
 from adapter.state.session_state import SessionState
@@ -50,7 +50,7 @@ class Merging:
         Raises what reading the source and the index raises.
         """
         table, unique = keyed.table, keyed.unique
-        own = [each for each in block.buffer[: block.transaction.visible] if each.table.id == table.id]
+        own = block.buffer.seen((table.id,), block.transaction.visible)
         if any(each.runs or each.columns != table.columns or unique not in each.uniques for each in own):
             return None
         if block.transaction.read_ts is None:
@@ -68,7 +68,7 @@ class Merging:
         wanted = {name: tuple(values) for name, *values in rows if name is not None}
         look = Look(unique, wanted, When(block.transaction.read_ts, True))
         there = await self._looks.rows(block, image, look, table.columns)
-        there |= own_by_key(own, wanted)
+        there |= OwnKeys(own).rows(wanted)
         schema = pa.schema([(each.name, arrow_type(sql_type(each.type))) for each in table.stored])
         place = {column.stored_as: at for at, column in enumerate(table.columns)}
         order = [place[each.name] for each in table.stored]

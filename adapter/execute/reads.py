@@ -71,8 +71,7 @@ class Reads:
         if not session.transaction.in_block:
             return await self._peek(session, image, plan, params, as_of)
         transaction, tables = session.transaction, tables_below(image, [i for i in plan.inputs if i not in given])
-        seen = session.buffer[: transaction.visible]
-        written = [each for each in seen if each.table.id in tables]
+        written = session.buffer.seen(tables, transaction.visible)
         if not session.reads_at_one_timestamp:
             return await self._peek(session, image, plan, params, as_of, written=written, given=given)
         again = transaction.read_ts is not None

@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from adapter.state.buffer import Buffer
 from catalog_log.objects import Column, Item, Table
 from collection.binding import Run
 from collection.columns import sql_type, with_diff
@@ -350,9 +351,9 @@ def gathered(entries: Sequence[Rows]) -> list[Rows]:
     return [merged(of) for of in together.values()]
 
 
-def check_buffer(entries: Sequence[Rows]) -> None:
-    """54000 where a transaction holds back more than it may."""
-    size = sum(each.size for each in entries)
+def check_buffer(buffer: Buffer, entries: Sequence[Rows] = ()) -> None:
+    """54000 where a transaction would hold back more than it may, with ``entries`` too."""
+    size = buffer.size + sum(each.size for each in entries)
     if size > BUFFER_BYTES_MAX:
         raise Rejected(
             f"what the transaction writes is too large: {size} bytes",

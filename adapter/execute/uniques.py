@@ -24,6 +24,7 @@ from typing import NamedTuple
 from adapter.encode.shown_rows import texts_of
 from adapter.execute.images import Images
 from adapter.execute.key_looks import KeyLooks, Look, When
+from adapter.execute.own_keys import OwnKeys, net
 from adapter.execute.rows import Rows
 from adapter.execute.session_names import names_of
 from adapter.state.session_state import SessionState
@@ -55,7 +56,7 @@ class Uniques:
         session: SessionState,
         image: Image,
         entries: Sequence[Rows],
-        own: Sequence[Rows] = (),
+        own: OwnKeys | None = None,
         free: Collection[bytes] = (),
         when: When | None = None,
     ) -> list[Rows]:
@@ -68,9 +69,10 @@ class Uniques:
         wanted = {key: where for key, where in _wanted(entries).items() if key not in free}
         if not wanted and not free:
             return list(entries)
+        before = Counter[bytes]() if own is None else own.counts
         when = when or await self.when(session, entries)
         there = await self.there(session, image, wanted, when)
-        if there and not when.only_at and _first_twice(entries, own, there) is not None:
+        if there and not when.only_at and _first_twice(entries, before, there) is not None:
             if any(each.read_ts is not None for each in entries):
                 there = await self.there(session, image, wanted, when._replace(only_at=True))
             else:
@@ -78,7 +80,7 @@ class Uniques:
                 if state.last_ts > when.as_of:
                     when = when._replace(as_of=state.last_ts)
                     there = await self.there(session, image, wanted, when)
-        twice = _first_twice(entries, own, there)
+        twice = _first_twice(entries, before, there)
         if twice is not None:
             raise duplicate(twice, names_of(session).zone)
         return hanging_on(entries, wanted, when.as_of)
@@ -131,24 +133,10 @@ def _wanted(entries: Sequence[Rows]) -> dict[bytes, Where]:
     return found
 
 
-def net(entries: Sequence[Rows]) -> Counter[bytes]:
-    """How many rows more have each key."""
-    found: Counter[bytes] = Counter()
-    for entry in entries:
-        diff = 1 if entry.removed is None else -1
-        if entry.more_keys:
-            found.update(entry.more_keys)
-            continue
-        for _, keys in entry.keys:
-            for key in keys:
-                if key is not None:
-                    found[key] += diff
-    return found
-
-
-def _first_twice(entries: Sequence[Rows], own: Sequence[Rows], there: Collection[bytes]) -> Where | None:
-    """The first row of which another one has a key already, where those in ``there`` are committed."""
-    count = net([*own, *(each for each in entries if each.removed is not None)])
+def _first_twice(entries: Sequence[Rows], before: Counter[bytes], there: Collection[bytes]) -> Where | None:
+    """The first row of which another one has a key already, where those in ``there`` are committed and a transaction
+    has put the rows ``before`` to them."""
+    count = net(each for each in entries if each.removed is not None)
     for entry in entries:
         if entry.removed is None:
             for row in range(entry.rows.num_rows):
@@ -156,7 +144,7 @@ def _first_twice(entries: Sequence[Rows], own: Sequence[Rows], there: Collection
                     key = keys[row]
                     if key is not None:
                         count[key] += 1
-                        if count[key] + (key in there) > 1:
+                        if count[key] + before[key] + (key in there) > 1:
                             return Where(unique, entry, row)
     return None
 

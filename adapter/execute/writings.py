@@ -28,6 +28,7 @@ from adapter.execute.results import check_result, check_zone, collect, oids_of
 from adapter.execute.returned import returned
 from adapter.execute.rows import BUFFER_BYTES_MAX, Rows, check_buffer
 from adapter.execute.session_names import names_of
+from adapter.state.buffer import Buffer
 from adapter.state.interfaces import Prepared, Result
 from adapter.state.session_state import SessionState
 from adapter.state.transaction import Transaction
@@ -74,7 +75,7 @@ class Writings:
                 if session.defers_writes:
                     _taken_over(session, block, before)
                 else:
-                    await self._commits.commit(block, block.buffer)
+                    await self._commits.commit(block, block.buffer.since(0))
                     session.written_ts = max(session.written_ts, block.written_ts)
                 return result
             except TidemarkError as error:
@@ -125,8 +126,8 @@ class Writings:
                 raise
             await self._check_holds(planned, block)
             if looked is not None and name in own:
-                block.buffer[at:] = [_hanging_on(entry, looked) for entry in block.buffer[at:]]
-            written.append(list(block.buffer[at:]))
+                block.buffer.extend(_hanging_on(entry, looked) for entry in block.buffer.cut(at))
+            written.append(block.buffer.since(at))
             batches = await _collected(result)
             if name is None:
                 answer = replace(result, batches=batches)
@@ -161,14 +162,14 @@ def _block(session: SessionState) -> SessionState:
         block.read_ts, block.changed, block.image = outer.read_ts, outer.changed, outer.image
     block.visible = len(session.buffer)
     return SessionState(
-        session.session_id, session.user, session.database, session.variables, block, list(session.buffer), True,
+        session.session_id, session.user, session.database, session.variables, block, Buffer(session.buffer), True,
         session.catalog_ts_seen, session.written_ts, session.sequences, session.last_sequence, session.notify,
     )  # fmt: skip
 
 
 def _taken_over(session: SessionState, block: SessionState, before: int) -> None:
     """What ``block`` has written and read, as what ``session`` has."""
-    session.buffer.extend(block.buffer[before:])
+    session.buffer.extend(block.buffer.since(before))
     outer, inner = session.transaction, block.transaction
     if not outer.in_block:
         return

@@ -86,8 +86,7 @@ class Blocks:
         await self._drop_buffer(0)
 
     async def _drop_buffer(self, keep: int) -> None:
-        dropped = self._state.buffer[keep:]
-        del self._state.buffer[keep:]
+        dropped = self._state.buffer.cut(keep)
         if dropped:
             try:
                 await self._executor.rollback(self._state, dropped)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from adapter.state import variables as vars_
+from adapter.state.buffer import Buffer
 from adapter.state.interfaces import Notice
 from adapter.state.settings import Settings, settings_of
 from adapter.state.transaction import Transaction
@@ -32,9 +33,8 @@ class SessionState:
     database: str = DEFAULT_DATABASE
     variables: vars_.Variables = field(default_factory=vars_.Variables)
     transaction: Transaction = field(default_factory=Transaction)
-    buffer: list[object] = field(default_factory=list)
-    """Writes of this transaction that are not committed, in the executor's own form, in order.  Savepoints are lengths
-    of this list, so entries are only ever appended."""
+    buffer: Buffer = field(default_factory=Buffer)
+    """Writes of this transaction that are not committed."""
     defers_writes: bool = False
     """Whether an INSERT run now is to be buffered until ``Executor.commit``: in a transaction block, and in a pipeline
     until its Sync."""

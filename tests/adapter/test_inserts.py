@@ -237,7 +237,7 @@ def test_inserts_of_a_block_are_held_back_and_committed_as_one():
             assert await a.sql("select a from t") == []
             before = world.oracle_topic.end
             await a.executor.commit(session)
-            assert session.buffer == [] and world.oracle_topic.end == before + 1
+            assert not session.buffer and world.oracle_topic.end == before + 1
             assert await a.sql("select t.a, u.a from t, u") == [(1, 2)]
 
     run(story)
