@@ -52,6 +52,10 @@ def pinned(run: Run) -> str | None:
     return run.attempt[len(PIN) :] if run.attempt.startswith(PIN) else None
 
 
+SETTLED = "settled:"
+"""What a run carries as its attempt whose rows are in files alone: its topic was cut behind it (I5)."""
+
+
 class Binding(NamedTuple):
     """``run`` belongs to ``collection``.
 

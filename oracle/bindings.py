@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import immutables
 
-from collection.binding import INLINE, PIN, BoundRun, Inline, Run, pinned
+from collection.binding import INLINE, PIN, SETTLED, BoundRun, Inline, Run, pinned
 from journal.errors import InvalidUsage
 from oracle.errors import Reason, SnapshotTooOld
 from oracle.growing import Growing
@@ -134,6 +134,36 @@ def _put(carried: BoundRun, places: Mapping[int, Run]) -> BoundRun:
     return BoundRun(carried.ts, places[run.lower]._replace(attempt=run.attempt, rows=run.rows))
 
 
+def settle(bound: Bound, run: Run) -> Bound | tuple[Reason, str]:
+    """``bound`` where all that was bound in ``run``, at or below ``since``, is one run whose rows are in files alone;
+    or why it is not.
+
+    What was given up in between (:mod:`oracle.unbound`) is part of it, else runs with such between them would stay
+    apart for ever, and each reader looks at all of them.
+    """
+    partition = run.topic, run.partition
+    told = f"{run.topic}/{run.partition} [{run.lower}, {run.upper})"
+    if not any(lower <= run.lower and run.upper <= upper for lower, upper in bound.coverage.get(partition, ())):
+        return Reason.NOT_THERE, f"{told} is not all bound or given up"
+    meets = [each for each in bound.base if each.run[:2] == partition and _meet(each.run, run)]
+    if any(each.run[:2] == partition and _meet(each.run, run) for each in bound.recent):
+        return Reason.NOT_THERE, f"some of {told} may still be told apart"
+    if not meets or any(each.run.lower < run.lower or run.upper < each.run.upper for each in meets):
+        return Reason.NOT_THERE, f"{told} are no whole runs"
+    if any(pinned(each.run) is not None for each in meets):
+        return Reason.NOT_THERE, f"{told} is of a user's topic"
+    counts = [each.run.rows for each in meets]
+    rows = -1 if min(counts) < 0 else sum(counts)
+    one = BoundRun(max(each.ts for each in meets), Run(*partition, run.lower, run.upper, SETTLED, rows))
+    gone = frozenset(each.run for each in meets)
+    base = sorted((one, *(each for each in bound.base if each.run not in gone)), key=lambda each: each.run[:3])
+    return bound._replace(base=tuple(base))
+
+
+def _meet(one: Run, other: Run) -> bool:
+    return one.lower < other.upper and other.lower < one.upper
+
+
 def coalesce(bound: Bound, since: int) -> Bound:
     """``bound`` with everything at or below ``since`` merged.  Reads at ``ts >= since`` do not change."""
     split = bound.recent.first_after(since, _ts_of)
@@ -156,6 +186,8 @@ def _adjacent(left: Run, right: Run) -> bool:
     if left.topic != right.topic or left.partition != right.partition or left.upper != right.lower:
         return False
     if left.topic == INLINE:  # their rows are theirs alone
+        return False
+    if SETTLED in (left.attempt, right.attempt):
         return False
     return pinned(left) == pinned(right) or not left.attempt or not right.attempt
 

@@ -35,18 +35,18 @@ from oracle.checkpointed import CheckpointedLog
 from oracle.checkpoints import CHECKPOINT_POLICY, CheckpointPolicy, Checkpoints, open_recovered
 from oracle.fold import fold
 from oracle.image import dump, load
-from oracle.lanes import Commit, Compaction, fence_record, make_lanes, move_weight, part_weight, unbound_weight
+from oracle.lanes import Commit, Compaction, fence_record, make_lanes, move_weight, offsets_weight, part_weight
 from oracle.model import (
     CommitPart,
     Kind,
+    Offsets,
     Outcome,
     Stamp,
-    Unbound,
     check_move,
     check_name,
+    check_offsets,
     check_part,
     check_ts,
-    check_unbound,
 )
 from oracle.records import CARRYING, KEEPING
 from oracle.retention import NONE_KEPT, kept_since
@@ -270,19 +270,28 @@ class Oracle(CheckpointedLog[OracleState]):
         check_move(move)
         return self._link.call(Kind.MOVE, move, move_weight(move))
 
-    def claim_async(self, unbound: Unbound) -> asyncio.Future[None]:
+    def claim_async(self, unbound: Offsets) -> asyncio.Future[None]:
         """``unbound`` is still to be bound by this process: not to be given up for :data:`~oracle.unbound.CLAIM_MS`."""
-        check_unbound(unbound)
-        return self._link.call_async(Kind.CLAIM, unbound, unbound_weight(unbound))
+        check_offsets(unbound)
+        return self._link.call_async(Kind.CLAIM, unbound, offsets_weight(unbound))
 
-    def give_up(self, unbound: Unbound) -> Future[None]:
+    def give_up(self, unbound: Offsets) -> Future[None]:
         """Nobody binds ``unbound`` any more, which comes before something that is bound.  No reader can tell.
 
         Fails with ``Rejected`` (it is claimed, or nothing behind it is bound) or ``Conflict`` (somebody bound some of
         it, or gave it up): then none of it was given up; ``Unavailable`` or ``Indeterminate``.
         """
-        check_unbound(unbound)
-        return self._link.call(Kind.GIVE_UP, unbound, unbound_weight(unbound))
+        check_offsets(unbound)
+        return self._link.call(Kind.GIVE_UP, unbound, offsets_weight(unbound))
+
+    def settle(self, offsets: Offsets) -> Future[None]:
+        """The rows of ``offsets`` are in files, by the log of segments, and on no topic.  No reader can tell.
+
+        Fails with ``Rejected`` where they are not all bound or given up, as whole runs that nobody tells apart any
+        more; ``Unavailable`` or ``Indeterminate``.
+        """
+        check_offsets(offsets)
+        return self._link.call(Kind.SETTLE, offsets, offsets_weight(offsets))
 
     def checkpoint(self, policy: CheckpointPolicy = CHECKPOINT_POLICY, kept: Mapping[str, int] = NONE_KEPT) -> int:
         """Move ``since``, save an image, verify it, cut the log below it; the new start of the log.

@@ -30,9 +30,9 @@ class Reason(StrEnum):
     """The timeline takes no such record (``table`` moves by commits, ``catalog`` by its log), or there are too many."""
     HELD = "too many rows are held"
     """The log carries as many rows as it may: these have to go to a topic."""
-    NOT_THERE = "not there to be moved"
-    """Inline rows that are no longer inline, or never were: another mover was first, or their collection is gone; or
-    offsets to be given up that nothing bound comes behind."""
+    NOT_THERE = "not there"
+    """What is to be moved, given up, settled or exchanged is not what it is taken for, or not any more: another process
+    was first, or the collection is gone."""
     CLAIMED = "claimed"
     """Offsets that somebody is still to bind: not given up now."""
     STALE_UPPER = "stale upper"

@@ -16,9 +16,9 @@ from collection.binding import Binding, Inline, Move, Run
 from journal.api import Entry
 from journal.timestamps import CATALOG, TABLE, CatalogTs, DataTs
 from oracle import conflicts
-from oracle.bindings import NOTHING, Bound, bind, carry, coalesce, cover, move, refused
+from oracle.bindings import NOTHING, Bound, bind, carry, coalesce, cover, move, refused, settle
 from oracle.errors import Reason
-from oracle.model import CommitPart, Kind, Outcome, Record, Stamp, Verdict
+from oracle.model import CommitPart, Kind, Offsets, Outcome, Record, Stamp, Verdict
 from oracle.one_verdict import opened
 from oracle.records import RECORD_VERSIONS, decode_record
 from oracle.state import HELD_BYTES_MAX, HELD_RUN_BYTES, OracleState, held_bytes
@@ -172,14 +172,26 @@ def _move_in(state: OracleState, collection: str, moves: Sequence[Move]) -> tupl
 
 def _claim(state: OracleState, record: Record) -> _Folded:
     """No claim is refused: one of what is bound, or of a collection that is gone, keeps nothing from anybody."""
-    return _Folded(state._replace(claims=claimed(state.claims, record.unbound, state.last_ts)))
+    return _Folded(state._replace(claims=claimed(state.claims, record.offsets, state.last_ts)))
 
 
 def _give_up(state: OracleState, record: Record) -> _Folded:
-    """Each range as a whole or not at all; no reader sees it at any timestamp, since none of it was visible."""
+    """No reader sees it at any timestamp, since none of it was visible."""
+    return _each(state, record, lambda bound, each: given_up(bound, state.claims, each, state.last_ts))
+
+
+def _settle(state: OracleState, record: Record) -> _Folded:
+    """No reader can tell, at any timestamp (I5): the rows are elsewhere, by the log of segments."""
+    return _each(state, record, lambda bound, each: settle(bound, each.run))
+
+
+def _each(
+    state: OracleState, record: Record, changed: Callable[[Bound, Offsets], Bound | tuple[Reason, str]]
+) -> _Folded:
+    """What ``changed`` makes of each collection that the record names offsets of; each as a whole or not at all."""
     verdicts = []
-    for each in record.unbound:
-        found = given_up(state.bound.get(each.collection, NOTHING), state.claims, each, state.last_ts)
+    for each in record.offsets:
+        found = changed(state.bound.get(each.collection, NOTHING), each)
         if isinstance(found, Bound):
             state = state._replace(bound=state.bound.set(each.collection, found))
             verdicts.append(Verdict())
@@ -279,5 +291,6 @@ _APPLY: dict[Kind, Callable[[OracleState, Record], _Folded]] = {
     Kind.MOVE: _move,
     Kind.CLAIM: _claim,
     Kind.GIVE_UP: _give_up,
+    Kind.SETTLE: _settle,
     Kind.FENCE: _nothing,
 }

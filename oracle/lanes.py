@@ -10,7 +10,7 @@ from journal.link import Answer, Lane
 from journal.sender import LaneSpec
 from journal.settling import Token
 from oracle.errors import Reason, StaleCatalog, TooMuchHeld, refusal
-from oracle.model import MOVES_MAX, UNBOUND_MAX, CommitPart, Kept, Kind, Outcome, Record, Stamp, Unbound, Verdict
+from oracle.model import MOVES_MAX, OFFSETS_MAX, CommitPart, Kept, Kind, Offsets, Outcome, Record, Stamp, Verdict
 from oracle.records import encode_record
 from oracle.state import OracleState
 
@@ -79,9 +79,9 @@ def move_weight(move: Move) -> int:
     return 4 * (len(move.collection) + len(move.run.topic) + len(move.run.attempt)) + 100
 
 
-def unbound_weight(unbound: Unbound) -> int:
-    """As :func:`part_weight`, of offsets that are not bound."""
-    return 4 * (len(unbound.collection) + len(unbound.run.topic) + len(unbound.run.attempt)) + 100
+def offsets_weight(offsets: Offsets) -> int:
+    """As :func:`part_weight`, of offsets that are claimed, given up or settled."""
+    return 4 * (len(offsets.collection) + len(offsets.run.topic) + len(offsets.run.attempt)) + 100
 
 
 def make_lanes(
@@ -142,8 +142,8 @@ def make_lanes(
     def move(token: Token, moves: Sequence[Move]) -> bytes:
         return encode(Record(token, known(), Kind.MOVE, moves=tuple(moves)))
 
-    def unbound(kind: Kind) -> Callable[[Token, Sequence[Unbound]], bytes]:
-        return lambda token, payloads: encode(Record(token, known(), kind, unbound=tuple(payloads)))
+    def offsets(kind: Kind) -> Callable[[Token, Sequence[Offsets]], bytes]:
+        return lambda token, payloads: encode(Record(token, known(), kind, offsets=tuple(payloads)))
 
     def done(outcome: Outcome, payloads: Sequence[Any]) -> Sequence[Answer]:
         return _whole(outcome, len(payloads)) if outcome.refused is not None else [None] * len(payloads)
@@ -159,8 +159,9 @@ def make_lanes(
         Lane(LaneSpec(Kind.COMPACT, 1), compact, done),
         Lane(LaneSpec(Kind.FORMAT), format, done),
         Lane(LaneSpec(Kind.MOVE, MOVES_MAX), move, stamped(lambda _verdict: None)),
-        Lane(LaneSpec(Kind.CLAIM, UNBOUND_MAX), unbound(Kind.CLAIM), done),
-        Lane(LaneSpec(Kind.GIVE_UP, UNBOUND_MAX), unbound(Kind.GIVE_UP), stamped(lambda _verdict: None)),
+        Lane(LaneSpec(Kind.CLAIM, OFFSETS_MAX), offsets(Kind.CLAIM), done),
+        Lane(LaneSpec(Kind.GIVE_UP, OFFSETS_MAX), offsets(Kind.GIVE_UP), stamped(lambda _verdict: None)),
+        Lane(LaneSpec(Kind.SETTLE, OFFSETS_MAX), offsets(Kind.SETTLE), stamped(lambda _verdict: None)),
     ]
 
 

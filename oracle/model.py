@@ -37,8 +37,8 @@ MOVES_MAX = 10_000
 KEPT_MAX = 10_000
 """Collections that a record may name as kept: at most 3 MB."""
 
-UNBOUND_MAX = 4_000
-"""Ranges of offsets that a record may claim or give up: at most 3 MB with the longest names."""
+OFFSETS_MAX = 4_000
+"""Ranges of offsets that a record may claim, give up or settle: at most 3 MB with the longest names."""
 
 
 class Kind(StrEnum):
@@ -67,6 +67,8 @@ class Kind(StrEnum):
     """These offsets were written by somebody who is still to bind them: they are not given up for a while."""
     GIVE_UP = "give_up"
     """Nobody is to bind these offsets any more: a commit of them is refused from here on, as of what is bound."""
+    SETTLE = "settle"
+    """Rows of these offsets are in files alone, and nobody tells apart when which was bound: they are one run."""
     FENCE = "fence"
     """Nothing but its number: no record of its writer with a smaller one counts from here on (as after any record)."""
 
@@ -85,8 +87,8 @@ class Kept(NamedTuple):
     since: int
 
 
-class Unbound(NamedTuple):
-    """Offsets ``run`` of the topic of ``collection`` that no commit has bound."""
+class Offsets(NamedTuple):
+    """Offsets ``run`` of the topic of ``collection``: to be claimed, given up or settled, as the record's kind says."""
 
     collection: str
     run: Run
@@ -133,7 +135,7 @@ class Record(NamedTuple):
     ts: int = 0
     moves: tuple[Move, ...] = ()
     kept: tuple[Kept, ...] = ()
-    unbound: tuple[Unbound, ...] = ()
+    offsets: tuple[Offsets, ...] = ()
 
 
 class Verdict(NamedTuple):
@@ -202,10 +204,10 @@ def check_move(move: Move) -> None:
         raise InvalidUsage(f"invalid number of inline rows {move.number}")
 
 
-def check_unbound(unbound: Unbound) -> None:
-    """Raises ``InvalidUsage`` where ``unbound`` breaks the rules that every reader checks."""
-    check_name("collection", unbound.collection)
-    check_run(unbound.run)
+def check_offsets(offsets: Offsets) -> None:
+    """Raises ``InvalidUsage`` where ``offsets`` breaks the rules that every reader checks."""
+    check_name("collection", offsets.collection)
+    check_run(offsets.run)
 
 
 def check_name(what: str, name: str) -> None:

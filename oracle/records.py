@@ -13,28 +13,30 @@ from journal.errors import InvalidUsage
 from oracle.model import (
     KEPT_MAX,
     MOVES_MAX,
-    UNBOUND_MAX,
+    OFFSETS_MAX,
     CommitPart,
     Kept,
     KeyRange,
     Kind,
+    Offsets,
     Record,
     Stamp,
     Token,
-    Unbound,
     check_move,
     check_name,
+    check_offsets,
     check_part,
     check_ts,
-    check_unbound,
 )
 from schemas import codec
+
+OF_OFFSETS = frozenset((Kind.CLAIM, Kind.GIVE_UP, Kind.SETTLE))
 
 ORACLE_RECORD = "oracle_record"
 
 CARRYING, KEEPING, GIVING_UP = 2, 3, 4
-"""From which version on commits carry rows, history of some collections is kept for longer, and offsets that nobody
-binds are given up."""
+"""From which version on commits carry rows, history of some collections is kept for longer, and offsets are claimed,
+given up and settled."""
 
 RECORD_VERSIONS = (1, CARRYING, KEEPING, GIVING_UP)
 """Of records on the oracle's topic.  One above what is in force (``OracleState.record_version``) counts for nobody,
@@ -42,7 +44,7 @@ also for code that could read it: two releases side by side must fold the same. 
 counts (``Kind.FORMAT``), and it is written where the catalog's format keeps out code that does not know it.
 
 Version 2 lets commits carry rows, and rows be moved out of them; version 3 lets a COMPACT spare collections; version 4
-has claims on offsets, and gives up such as nobody binds."""
+has claims on offsets, gives up such as nobody binds, and settles those whose rows are in files alone."""
 
 
 class Malformed(ValueError):
@@ -102,8 +104,8 @@ def encode_record(record: Record, version: int = 1) -> bytes:
         raise ValueError("a record of version 1 carries and moves no rows")
     if version < KEEPING and record.kept:
         raise ValueError("no record below version 3 keeps history")
-    if version < GIVING_UP and record.unbound:
-        raise ValueError("no record below version 4 says what is not bound")
+    if version < GIVING_UP and record.offsets:
+        raise ValueError("no record below version 4 claims, gives up or settles offsets")
     return codec.encode(
         ORACLE_RECORD,
         {
@@ -119,7 +121,7 @@ def encode_record(record: Record, version: int = 1) -> bytes:
             "moves": [{"collection": name, "number": number, "run": run_to_dict(run)}
                       for name, number, run in record.moves],
             "kept": [each._asdict() for each in record.kept],
-            "unbound": [{"collection": name, "run": run_to_dict(run)} for name, run in record.unbound],
+            "offsets": [{"collection": name, "run": run_to_dict(run)} for name, run in record.offsets],
         },
         written=version,
     )  # fmt: skip
@@ -163,7 +165,7 @@ def decode_record(value: bytes, version_max: int = RECORD_VERSIONS[-1]) -> Recor
             raw["ts"],
             tuple(Move(each["collection"], each["number"], run_from_dict(each["run"])) for each in raw["moves"]),
             tuple(Kept(each["collection"], each["since"]) for each in raw["kept"]),
-            tuple(Unbound(each["collection"], run_from_dict(each["run"])) for each in raw["unbound"]),
+            tuple(Offsets(each["collection"], run_from_dict(each["run"])) for each in raw["offsets"]),
         )
         _check(record)
     except InvalidUsage as error:
@@ -195,9 +197,9 @@ def _check(record: Record) -> None:
     for kept in record.kept:
         check_name("collection", kept.collection)
         check_ts(kept.since)
-    if record.kind in (Kind.CLAIM, Kind.GIVE_UP) and not record.unbound:  # also of versions that have no words for it
+    if record.kind in OF_OFFSETS and not record.offsets:  # also of versions that have no words for them
         raise InvalidUsage(f"a {record.kind} of nothing")
-    if len(record.unbound) > UNBOUND_MAX:
-        raise InvalidUsage(f"too many ranges in one record: {len(record.unbound)}", hint=f"at most {UNBOUND_MAX}")
-    for unbound in record.unbound:
-        check_unbound(unbound)
+    if len(record.offsets) > OFFSETS_MAX:
+        raise InvalidUsage(f"too many ranges in one record: {len(record.offsets)}", hint=f"at most {OFFSETS_MAX}")
+    for offsets in record.offsets:
+        check_offsets(offsets)

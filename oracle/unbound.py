@@ -18,7 +18,7 @@ from typing import NamedTuple
 from collection.binding import Run
 from oracle.bindings import Bound, Partition, cover, refused
 from oracle.errors import Reason
-from oracle.model import Unbound
+from oracle.model import Offsets
 
 CLAIM_MS = 300_000
 """How long a claim holds: five times as long as it takes until it is renewed (``adapter.execute.claims``), so that four
@@ -42,14 +42,14 @@ class Claim(NamedTuple):
         return self.collection, self.run.topic, self.run.partition, self.run.attempt
 
 
-def claimed(claims: tuple[Claim, ...], asked: Iterable[Unbound], now: int) -> tuple[Claim, ...]:
+def claimed(claims: tuple[Claim, ...], asked: Iterable[Offsets], now: int) -> tuple[Claim, ...]:
     """``claims`` with those of ``asked`` made or renewed at ``now``, and without those that lapsed."""
     new = {claim.of: claim for claim in (Claim(*each, now + CLAIM_MS) for each in asked)}
     stay = (each for each in claims if each.until >= now and each.of not in new)
     return (*stay, *new.values())[-CLAIMS_MAX:]
 
 
-def given_up(bound: Bound, claims: Iterable[Claim], unbound: Unbound, now: int) -> Bound | tuple[Reason, str]:
+def given_up(bound: Bound, claims: Iterable[Claim], unbound: Offsets, now: int) -> Bound | tuple[Reason, str]:
     """``bound`` without a hope for ``unbound``, or why it is not given up.
 
     Only what lies before something bound: where bindings end (:meth:`~oracle.bindings.BoundRuns.end`) stays, since that

@@ -16,7 +16,7 @@ from adapter.state.session_state import SessionState
 from collection.binding import Run
 from journal.errors import TidemarkError
 from oracle.client import Oracle
-from oracle.model import UNBOUND_MAX, Unbound
+from oracle.model import OFFSETS_MAX, Offsets
 from oracle.records import GIVING_UP
 
 log = logging.getLogger(__name__)
@@ -46,17 +46,17 @@ class Claims:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    def due(self) -> tuple[Unbound, ...]:
+    def due(self) -> tuple[Offsets, ...]:
         """What is written and not bound, of all sessions: one for each write and partition."""
         found = dict.fromkeys(claim for name, runs in self._unbound() for claim in spans(name, runs))
-        return tuple(found)[:UNBOUND_MAX]
+        return tuple(found)[:OFFSETS_MAX]
 
     def _unbound(self) -> Iterator[tuple[str, Iterable[Run]]]:
         for progress in self._copying:
             if progress.relation_id is not None:
                 yield progress.relation_id, progress.runs
         for session in self._sessions():
-            for entry in session.buffer:
+            for entry in session.buffer.placed:
                 yield entry.table.id, entry.runs
 
     async def renew(self) -> None:
@@ -79,11 +79,11 @@ class Claims:
                 log.exception("written rows were not claimed")
 
 
-def spans(collection: str, runs: Iterable[Run]) -> Iterator[Unbound]:
+def spans(collection: str, runs: Iterable[Run]) -> Iterator[Offsets]:
     """For each attempt and partition of ``runs`` all from the first offset to the last, whoever wrote in between."""
     found: dict[tuple[str, int, str], Run] = {}
     for run in runs:
         at = (run.topic, run.partition, run.attempt)
         before = found.get(at, run)
         found[at] = run._replace(lower=min(before.lower, run.lower), upper=max(before.upper, run.upper), rows=-1)
-    return (Unbound(collection, run) for run in found.values())
+    return (Offsets(collection, run) for run in found.values())

@@ -7,8 +7,10 @@ Savepoints are lengths of it, so entries are only ever appended, and cut off at 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Protocol
+
+from collection.binding import Run
 
 
 class _Named(Protocol):
@@ -25,6 +27,11 @@ class Entry(Protocol):
     @property
     def size(self) -> int:
         """In bytes."""
+        ...
+
+    @property
+    def runs(self) -> Sequence[Run]:
+        """Where more of them are, which were written before."""
         ...
 
 
@@ -57,12 +64,13 @@ class OfTable:
 
 
 class Buffer:
-    """Of one transaction.  ``size`` is in bytes."""
+    """Of one transaction.  ``size`` is in bytes; ``placed`` are the entries of which there are more on topics."""
 
     def __init__(self, entries: Iterable[Entry] = ()) -> None:
         self._entries: list[Any] = []
         self._of: dict[str, OfTable] = {}
         self.size = 0
+        self.placed: list[Any] = []
         self.extend(entries)
 
     def append(self, entry: Entry) -> None:
@@ -72,6 +80,8 @@ class Buffer:
         found.append(len(self._entries), entry)
         self._entries.append(entry)
         self.size += entry.size
+        if entry.runs:
+            self.placed.append(entry)
 
     def extend(self, entries: Iterable[Entry]) -> None:
         for each in entries:
@@ -83,6 +93,8 @@ class Buffer:
         del self._entries[keep:]
         for each in dropped:
             self.size -= each.size
+            if each.runs:
+                self.placed.pop()
             of = self._of[each.table.id]
             of.pop()
             if not of:

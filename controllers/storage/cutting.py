@@ -41,14 +41,15 @@ class Cuts:
         self._clock = clock
         self._planned: dict[tuple[str, int], tuple[float, int]] = {}
         """Partitions of collections' topics to be cut: when, and below which offset."""
-        self._cut: dict[tuple[str, int], int] = {}
+        self.cut: dict[tuple[str, int], int] = {}
+        """Partitions that were cut by this process, and below which offset."""
         self.count = 0
-        """Partitions that were cut by this process."""
+        """How often it cut one."""
 
     def plan(self, image: Image, oracle: OracleState, views: ViewsState, segments: SegmentsState) -> None:
         """Topics that may be cut, from when on."""
         self._planned = {place: cut for place, cut in self._planned.items() if place[0] in segments.collections}
-        self._cut = {place: cut for place, cut in self._cut.items() if place[0] in segments.collections}
+        self.cut = {place: cut for place, cut in self.cut.items() if place[0] in segments.collections}
         for name, sealed in segments.collections.items():
             item = image.item(name)
             if item is None or is_of_the_user(item):
@@ -59,7 +60,7 @@ class Cuts:
                 bound = oracle.bound.get(name, NOTHING)
             found = sealing.cuts(bound, sealed, self._names.data(name), isinstance(item, MaterializedView))
             for place, below in (((name, partition), below) for partition, below in found.items()):
-                if below > self._cut.get(place, 0) and place not in self._planned:
+                if below > self.cut.get(place, 0) and place not in self._planned:
                     self._planned[place] = self._clock() + self._grace_s, below
 
     def make(self, stopped: Callable[[], bool]) -> None:
@@ -79,7 +80,7 @@ class Cuts:
             except TidemarkError as error:  # planned again at the next look
                 log.warning("a topic was not cut", extra={**told, "reason": error.message, "detail": error.detail})
                 continue
-            self._cut[place] = below
+            self.cut[place] = below
             self.count += 1
             log.info("cut", extra={**told, "below": below})
 

@@ -8,6 +8,7 @@ others nothing would be cut.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import NamedTuple
@@ -20,7 +21,7 @@ from controllers.storage.cutting import is_of_the_user
 from journal.errors import Conflict, Rejected
 from journal.names import TopicNames
 from oracle.client import Oracle
-from oracle.model import UNBOUND_MAX, Unbound
+from oracle.model import OFFSETS_MAX, Offsets
 from oracle.records import GIVING_UP
 from oracle.state import OracleState
 from oracle.unbound import CLAIM_MS, gaps
@@ -66,18 +67,19 @@ class GivingUp:
             self._oracle.raise_format(GIVING_UP).result()
             self._since = {}  # nobody could claim anything before
         self._since = {gap: self._since.get(gap, now) for gap in found}
-        due = list(islice((gap for gap in found if self._since[gap] + self._patience_s <= now), UNBOUND_MAX))
+        due = list(islice((gap for gap in found if self._since[gap] + self._patience_s <= now), OFFSETS_MAX))
         asked = [self._oracle.give_up(self._unbound(gap)) for gap in due]
-        for gap, done in zip(due, asked, strict=True):
-            told = gap._asdict()
+        done: Counter[str] = Counter()
+        for gap, answer in zip(due, asked, strict=True):
             try:
-                done.result()
-            except (Conflict, Rejected) as error:
+                answer.result()
+            except (Conflict, Rejected):  # it is claimed, or was bound meanwhile
                 self._since[gap] = now
-                log.info("a gap stays for a while", extra={**told, "reason": error.detail})
             else:
-                self.count += 1
-                log.info("gave up what nobody bound", extra=told)
+                done[gap.collection] += 1
+        self.count += done.total()
+        for name, gaps_in in done.items():
+            log.info("gave up what nobody bound", extra={"collection": name, "gaps": gaps_in})
 
     def _gaps(self, image: Image, oracle: OracleState, segments: SegmentsState) -> Iterator[Gap]:
         for name in segments.collections:
@@ -89,6 +91,6 @@ class GivingUp:
                 if of == topic:
                     yield from (Gap(name, partition, *each) for each in gaps(bound, (of, partition)))
 
-    def _unbound(self, gap: Gap) -> Unbound:
+    def _unbound(self, gap: Gap) -> Offsets:
         topic = self._names.data(gap.collection)
-        return Unbound(gap.collection, Run(topic, gap.partition, gap.lower, gap.upper))
+        return Offsets(gap.collection, Run(topic, gap.partition, gap.lower, gap.upper))

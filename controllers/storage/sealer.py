@@ -38,6 +38,7 @@ from controllers.storage.reconcile import is_below
 from controllers.storage.rewriting import Read, merged, rewritten
 from controllers.storage.sealed_files import SealedFiles
 from controllers.storage.sealing import SEAL_FACTOR, Shape
+from controllers.storage.settling import Settling
 from controllers.vacuum import ALL_ROWS, WAITING_MAX, Asked, Waiting, Won
 from journal.errors import Indeterminate, Rejected, TidemarkError, Unavailable
 from journal.names import TopicNames
@@ -159,6 +160,7 @@ class Sealer:
         """Likewise, files that hold one key and still do after they were written anew."""
         self._cuts = Cuts(bootstrap, names, waits.grace_s, clock)
         self._giving_up = GivingUp(names, oracle, waits.patience_s, clock)
+        self._settling = Settling(names, oracle, self._exchange)
         self._move_at = clock()
         """When ``since`` may be moved again."""
         self._swept: tuple[float, int] | None = None
@@ -256,7 +258,7 @@ class Sealer:
             "files": told, "files_in_all": len(files), "collections": sums,
             "collections_in_all": len(state.collections), "gone": gone, "failing": failing,
             "exchanges": self._exchanges, "cuts": self._cuts.count, "collected": self._collected,
-            "given_up": self._giving_up.count,
+            "given_up": self._giving_up.count, "settled": self._settling.count,
             "files_written": self._files.written, "bytes_written": self._files.written_bytes,
         }  # fmt: skip
 
@@ -561,6 +563,7 @@ class Sealer:
         self._giving_up.look(image, self._oracle.state, self._segments.state)
         self._cuts.plan(image, self._oracle.state, self._views.state, self._segments.state)
         self._cuts.make(self._stopped.is_set)
+        self._settling.look(self._cuts.cut, self._oracle.state, self._segments.state)
 
     def _forget(self, image: Image) -> None:
         """Collections that were dropped: their files go.  One that this image does not know yet is none of them."""

@@ -26,6 +26,7 @@ class Entry:
 
     def __init__(self, table: str, keys: list[bytes | None], gone: bool, size: int = 1) -> None:
         self.table, self.removed, self._keys, self.bytes = Named(table), () if gone else None, keys, size
+        self.runs = ["somewhere"] * (size % 3)
         self.sized = self.looked = 0
         self.rows = pa.table({})
 
@@ -61,6 +62,7 @@ def test_it_is_a_list_with_savepoints() -> None:
 def check(rng: random.Random, buffer: Buffer, plain: list[Entry]) -> None:
     assert list(buffer) == plain and len(buffer) == len(plain) and bool(buffer) == bool(plain)
     assert buffer.size == sum(each.bytes for each in plain)
+    assert buffer.placed == [each for each in plain if each.runs]
     visible = rng.choice([None, rng.randint(0, len(plain))])
     for tables in ((), "t", "uv", "tuw", "x"):
         assert buffer.seen(tables, visible) == [each for each in plain[:visible] if each.table.id in tables]

@@ -14,7 +14,7 @@ from adapter.server.server import Server
 from catalog_log.model import ITEMS
 from collection.binding import Run
 from journal.errors import Rejected, Unavailable
-from oracle.model import Unbound
+from oracle.model import Offsets
 from oracle.records import GIVING_UP
 from oracle.unbound import CLAIM_MS, gaps
 from tests.adapter.test_copies import DSN, copied, on_a_loop, rows
@@ -39,11 +39,11 @@ class Both:
         [found] = [key for key, item in self.adapter.catalog.image.all(ITEMS) if item.name == name]
         return found
 
-    def gaps(self) -> list[Unbound]:
+    def gaps(self) -> list[Offsets]:
         """Of the table, as a storage controller finds them."""
         bound = self.oracle.state.bound[self.table]
         return [
-            Unbound(self.table, Run(topic, partition, lower, upper))
+            Offsets(self.table, Run(topic, partition, lower, upper))
             for topic, partition in bound.coverage if topic
             for lower, upper in gaps(bound, (topic, partition))
         ]  # fmt: skip
@@ -147,7 +147,7 @@ async def test_claims_are_renewed_by_themselves_and_outlive_a_log_that_is_away(m
         claims = Claims(b.oracle, b.adapter.executor.copies.copying, b.adapter.executor.system.sessions, renew_s=0.01)
         asked, told = [], asyncio.Event()
 
-        async def away(unbound: Unbound) -> None:
+        async def away(unbound: Offsets) -> None:
             asked.append(unbound)
             if len(asked) == 3:
                 told.set()
@@ -168,6 +168,6 @@ async def test_claims_are_renewed_by_themselves_and_outlive_a_log_that_is_away(m
 def test_of_each_write_all_is_claimed_whoever_wrote_in_between():
     runs = [Run("t", 0, 3, 5, "a", 2), Run("t", 0, 9, 10, "a", 1), Run("t", 0, 1, 2, "b", 1), Run("t", 1, 0, 1, "a", 1)]
     assert list(spans("u1", runs)) == [
-        Unbound("u1", Run("t", 0, 3, 10, "a")), Unbound("u1", Run("t", 0, 1, 2, "b")),
-        Unbound("u1", Run("t", 1, 0, 1, "a")),
+        Offsets("u1", Run("t", 0, 3, 10, "a")), Offsets("u1", Run("t", 0, 1, 2, "b")),
+        Offsets("u1", Run("t", 1, 0, 1, "a")),
     ]  # fmt: skip

@@ -8,7 +8,7 @@ from collection.binding import Binding, Run
 from oracle import unbound as module
 from oracle.errors import Reason
 from oracle.image import dump, load
-from oracle.model import UNBOUND_MAX, CommitPart, Kind, Record, Stamp, Token, Unbound
+from oracle.model import OFFSETS_MAX, CommitPart, Kind, Offsets, Record, Stamp, Token
 from oracle.records import GIVING_UP, KEEPING, Malformed, decode_record, encode_record
 from oracle.unbound import CLAIM_MS, gaps
 from schemas.codec import frame_version
@@ -26,12 +26,12 @@ def log() -> Log:
 
 
 def give_up(log: Log, *ranges: tuple[int, int], collection: str = "a") -> list[Reason | None]:
-    asked = tuple(Unbound(collection, run(collection, *each, "")) for each in ranges)
-    return [each.reason for each in log.add(Kind.GIVE_UP, unbound=asked).verdicts]
+    asked = tuple(Offsets(collection, run(collection, *each, "")) for each in ranges)
+    return [each.reason for each in log.add(Kind.GIVE_UP, offsets=asked).verdicts]
 
 
 def claim(log: Log, lower: int, upper: int, attempt: str = "r1", collection: str = "a") -> None:
-    assert log.add(Kind.CLAIM, unbound=(Unbound(collection, run(collection, lower, upper, attempt)),)).refused is None
+    assert log.add(Kind.CLAIM, offsets=(Offsets(collection, run(collection, lower, upper, attempt)),)).refused is None
 
 
 def later(log: Log, ms: int) -> None:
@@ -59,8 +59,8 @@ def test_nothing_is_given_up_that_is_bound_or_that_nothing_bound_comes_behind(lo
         Reason.OVERLAP, Reason.OVERLAP, Reason.NOT_THERE, Reason.NOT_THERE,
     ]  # fmt: skip
     assert give_up(log, (0, 1), collection="b") == [Reason.NOT_THERE]
-    elsewhere = Unbound("a", Run("t.data.a", 3, 0, 1))
-    assert log.add(Kind.GIVE_UP, unbound=(elsewhere,)).verdicts[0].reason is Reason.NOT_THERE
+    elsewhere = Offsets("a", Run("t.data.a", 3, 0, 1))
+    assert log.add(Kind.GIVE_UP, offsets=(elsewhere,)).verdicts[0].reason is Reason.NOT_THERE
     contiguous = CommitPart("p", (Binding("a", run("a", 10, 12), True),))
     assert give_up(log, (8, 9)) == [None] and log.commit(contiguous)[0].reason is None, "it goes on where it did"
 
@@ -85,7 +85,7 @@ def test_what_is_claimed_is_given_up_once_the_claim_has_lapsed(log):
 def test_a_claim_keeps_nothing_else_from_anybody(log):
     claim(log, 4, 6)
     claim(log, 0, 9, collection="b")
-    log.add(Kind.CLAIM, unbound=(Unbound("a", Run("t.data.a", 1, 0, 9, "r1")),))
+    log.add(Kind.CLAIM, offsets=(Offsets("a", Run("t.data.a", 1, 0, 9, "r1")),))
     assert log.write("a", 4, 5).reason is None, "whoever it is: an offset is bound once"
     assert give_up(log, (0, 2), (8, 9)) == [None, None]
     log.add(Kind.FORGET, names=("a",))
@@ -100,22 +100,22 @@ def test_claims_are_bounded(log, monkeypatch):
 
 
 def test_older_code_beside_us_is_told_nothing_of_it():
-    unbound = Unbound("a", run("a", 3, 4))
+    unbound = Offsets("a", run("a", 3, 4))
     log = Log()
     log.raise_format(KEEPING)
     log.write("a", 0, 3, ts=1)
     log.write("a", 4, 5, ts=2)
     state = log.state
-    for kind in (Kind.CLAIM, Kind.GIVE_UP):
-        record = Record(Token("w", 1, 99), 0, kind, unbound=(unbound,))
+    for kind in (Kind.CLAIM, Kind.GIVE_UP, Kind.SETTLE):
+        record = Record(Token("w", 1, 99), 0, kind, offsets=(unbound,))
         with pytest.raises(ValueError, match="version 4"):
             encode_record(record, KEEPING)
         assert decode_record(encode_record(record, GIVING_UP)) == record
         assert log.add_bytes(encode_record(record, GIVING_UP)).refused is Reason.MALFORMED
         assert log.add(kind).refused is Reason.MALFORMED, "what has no words says nothing"
-        for bad in (Unbound("", run("a", 3, 4)), Unbound("a", run("a", 4, 4)), Unbound("a", Run("", 0, 0, 1))):
+        for bad in (Offsets("", run("a", 3, 4)), Offsets("a", run("a", 4, 4)), Offsets("a", Run("", 0, 0, 1))):
             with pytest.raises(Malformed):
-                decode_record(encode_record(record._replace(unbound=(bad,)), GIVING_UP))
+                decode_record(encode_record(record._replace(offsets=(bad,)), GIVING_UP))
         with pytest.raises(Malformed, match="too many"):
-            decode_record(encode_record(record._replace(unbound=(unbound,) * (UNBOUND_MAX + 1)), GIVING_UP))
+            decode_record(encode_record(record._replace(offsets=(unbound,) * (OFFSETS_MAX + 1)), GIVING_UP))
     assert log.state.bound == state.bound and frame_version(dump(log.state)) == KEEPING

@@ -14,16 +14,16 @@ import pytest
 
 from catalog_log.objects import Column, Table
 from catalog_log.records import GIVING_UP_FROM
-from collection.binding import Binding
+from collection.binding import SETTLED, Binding
 from collection.columns import DIFF
 from controllers.compute.feed import Feed
 from controllers.compute.relation import Relation
 from controllers.storage import clustering as apart
-from controllers.storage import cutting, rewriting, sealed_files, sealing
+from controllers.storage import cutting, rewriting, sealed_files, sealing, settling
 from controllers.storage import sealer as module
 from controllers.vacuum import WAITING_MAX, Asked, Won
 from journal.errors import Conflict, Indeterminate, Rejected, Unavailable
-from oracle.model import CommitPart, Unbound
+from oracle.model import CommitPart, Offsets
 from oracle.unbound import CLAIM_MS
 from segments.parquet import chunks
 from segments.pruning import Op, Predicate, may_match
@@ -410,7 +410,7 @@ def test_what_is_claimed_is_not_given_up(world: World) -> None:
     world.write_late("u1", 100, 0)
     world.insert("u1", (5, 5, 1))
     assert sealed(world, sealer).net == 5
-    claim = Unbound("u1", world.late[0][2])
+    claim = Offsets("u1", world.late[0][2])
     for _ in range(40):
         asyncio.run(claimed(world, claim))
         world.passes(CLAIM_MS / 1000 / 3)
@@ -420,7 +420,7 @@ def test_what_is_claimed_is_not_given_up(world: World) -> None:
     world.check("u1")
     world.write_late("u1", 101, 0)
     world.insert("u1", (6, 6, 1))
-    claim = Unbound("u1", world.late[0][2])
+    claim = Offsets("u1", world.late[0][2])
     asyncio.run(claimed(world, claim))
     sealed(world, sealer)
     world.passes(CLAIM_MS / 1000 + WAITS.patience_s)
@@ -429,8 +429,46 @@ def test_what_is_claimed_is_not_given_up(world: World) -> None:
         world.commit_late()
 
 
-async def claimed(world: World, claim: Unbound) -> None:
+async def claimed(world: World, claim: Offsets) -> None:
     await world.oracle.claim_async(claim)
+
+
+def test_bindings_do_not_grow_with_what_was_given_up(world: World) -> None:
+    """Nor does what the log of segments knows; and who lags behind in either begins anew, or reads the same."""
+    sealer, late = world.sealer(), world.segments()
+    before, stale = type(late).state, None
+    gaps = 0
+    for n in range(6):
+        for k in range(settling.RUNS_LEFT):
+            world.insert("u1", (k, n, 1), garbage=True)
+            gaps += 1
+        sealed(world, sealer)
+        if n == 3:
+            stale = late.state
+        for waits in (WAITS.patience_s, WAITS.grace_s + 1):
+            world.passes(waits)
+            sealer.look()
+        assert len(world.oracle.state.bound["u1"].base) <= 2 * settling.RUNS_LEFT
+        world.check("u1")
+        if n % 2:
+            sealer = world.sealer()
+    assert world.oracle.state.bound["u1"].base[0].run.attempt == SETTLED
+    [sealed_through] = sealer._segments.state.sealed("u1").coverage.values()
+    assert len(sealed_through) <= 2 * settling.RUNS_LEFT
+    assert world.topics.starts["u1"] == 2 * gaps
+    told = []
+
+    def caught_up(timeout_s):
+        told.append(timeout_s)
+        return type(late).caught_up(late, timeout_s)
+
+    late.caught_up = caught_up
+    try:
+        type(late).state = property(lambda self: stale if self is late and not told else before.fget(self))
+        assert world.read("u1", world.oracle.state.last_ts, late) == world.expected("u1", world.wall_ms)
+    finally:
+        type(late).state = before
+    assert told, "it had not heard of where the rows are"
 
 
 def test_two_give_up_each_gap_once_and_in_an_older_format_none_does(world: World) -> None:
