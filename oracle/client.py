@@ -293,14 +293,14 @@ class Oracle(CheckpointedLog[OracleState]):
         check_offsets(offsets)
         return self._link.call(Kind.SETTLE, offsets, offsets_weight(offsets))
 
-    def checkpoint(self, policy: CheckpointPolicy = CHECKPOINT_POLICY, kept: Mapping[str, int] = NONE_KEPT) -> int:
-        """Move ``since``, save an image, verify it, cut the log below it; the new start of the log.
+    def compact(self, policy: CheckpointPolicy = CHECKPOINT_POLICY, kept: Mapping[str, int] = NONE_KEPT) -> None:
+        """Move ``since``, by one record.
 
         ``kept``: of these collections so many milliseconds of history stay, which is for whoever knows all of the
         catalog that was acknowledged before to say; what is in no such mapping any more is as all others are.
 
-        Blocks (not to be called on the reader thread).  Any process may do it at any time; one at a time is enough.
-        Raises ``Unavailable``, ``Indeterminate`` or ``FatalLog``; the log is cut only after the image was read back.
+        Blocks (not to be called on the reader thread).  Any process may do it at any time.  Raises ``Unavailable`` or
+        ``Indeterminate``.
         """
         state = self.state
         since = policy.since(state.last_ts)
@@ -309,6 +309,13 @@ class Oracle(CheckpointedLog[OracleState]):
             if asked and state.record_version < KEEPING:
                 self.raise_format(KEEPING).result()
             self._link.call(Kind.COMPACT, Compaction(since, asked)).result()
+
+    def checkpoint(self, policy: CheckpointPolicy = CHECKPOINT_POLICY, kept: Mapping[str, int] = NONE_KEPT) -> int:
+        """:meth:`compact`, then save an image, verify it, and cut the log below it; the new start of the log.
+
+        One process at a time is enough.  Raises ``FatalLog``, too; the log is cut only after the image was read back.
+        """
+        self.compact(policy, kept)
         read_bytes = self._read.bytes  # what is folded at this moment is in the image and not counted: saved again
         start = self._save_and_cut(dump, load, policy)
         self._read.saved = max(self._read.saved, read_bytes)

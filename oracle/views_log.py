@@ -104,10 +104,14 @@ class ViewsLog(CheckpointedLog[ViewsState]):
         check_name("view id", view_id)
         return self._link.call(ViewsKind.DROP, view_id, 4 * len(view_id) + 10)
 
-    def checkpoint(self, since: int, policy: CheckpointPolicy = CHECKPOINT_POLICY) -> int:
-        """As :meth:`oracle.client.Oracle.checkpoint`; ``since`` is the oracle's, so that both keep the same history."""
+    def compact(self, since: int) -> None:
+        """As :meth:`oracle.client.Oracle.compact`; ``since`` is the oracle's, so that both keep the same history."""
         if since > self.state.since:
             self._link.call(ViewsKind.COMPACT, since).result()
+
+    def checkpoint(self, since: int, policy: CheckpointPolicy = CHECKPOINT_POLICY) -> int:
+        """As :meth:`oracle.client.Oracle.checkpoint`, after :meth:`compact`."""
+        self.compact(since)
         return self._save_and_cut(dump_views, load_views, policy)
 
 

@@ -14,7 +14,7 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import closing, suppress
 from functools import lru_cache
@@ -71,7 +71,7 @@ AFTER_FAILURE_MAX_S = 600.0
 """Before a collection is tried again that could not be sealed; twice as long after each failure."""
 
 MOVE_EVERY_S = 30.0
-"""Between two checkpoints that are made for the sake of sealing alone, so that ``since`` moves: each is an image."""
+"""Between two times that ``since`` is moved for the sake of sealing alone: everybody merges what is older then."""
 
 CATALOG_TIMEOUT_S = 30.0
 
@@ -271,8 +271,7 @@ class Sealer:
         found = list(self._changed(oracle, image))
         if self._clock() >= self._move_at and any(self._comes_due(each) for each in found):
             self._move_at = self._clock() + MOVE_EVERY_S
-            checkpointed(self._oracle, self._catalog, self._policy)
-            self._views.checkpoint(self._oracle.state.since, self._policy)
+            self._move_since()
             oracle, image = self._known()
             found = list(self._changed(oracle, image))
         for each in sorted(found, key=lambda each: -sealing.total(each.ready, each.shape)):
@@ -304,8 +303,7 @@ class Sealer:
 
     def _vacuumed(self, asked: Asked, until: float) -> Won:
         """Seal what may be, merge and write anew what takes anything away, remove what nobody holds."""
-        checkpointed(self._oracle, self._catalog, self._policy)
-        self._views.checkpoint(self._oracle.state.since, self._policy)
+        self._move_since()
         oracle, image = self._known()
         self._forget(image)
         collected, written = self._collected, dict[str, int]()
@@ -367,6 +365,11 @@ class Sealer:
         return sealed
 
     # -- what there is
+
+    def _move_since(self) -> None:
+        """By records alone: an image of each log is made where there is much to be folded without it."""
+        self._oracle.compact(self._policy, kept_now(self._oracle, self._catalog))
+        self._views.compact(self._oracle.state.since)
 
     def _known(self) -> tuple[OracleState, Image]:
         """What is bound, and a catalog in which everything is that was bound: all columns that rows may have are in
@@ -604,11 +607,15 @@ class Sealer:
 
 
 def checkpointed(oracle: Oracle, catalog: CatalogLog, policy: CheckpointPolicy) -> int:
-    """A checkpoint of the oracle's log that keeps what relations say of their history, by a catalog that has all that
-    was acknowledged before: who asks for history must not lose any to who has not heard of it yet."""
+    """A checkpoint of the oracle's log that keeps what relations say of their history."""
+    return oracle.checkpoint(policy, kept_now(oracle, catalog))
+
+
+def kept_now(oracle: Oracle, catalog: CatalogLog) -> Mapping[str, int]:
+    """What relations say of their history, by a catalog that has all that was acknowledged before: who asks for history
+    must not lose any to who has not heard of it yet."""
     upper = oracle.barrier().result().catalog_upper
-    image = catalog.when_upper(upper, CATALOG_TIMEOUT_S).result()
-    return oracle.checkpoint(policy, kept_history(image))
+    return kept_history(catalog.when_upper(upper, CATALOG_TIMEOUT_S).result())
 
 
 def _stopping() -> Unavailable:

@@ -56,6 +56,8 @@ def test_specs_by_replication() -> None:
     assert [topics.journal_spec("x", rf).config["min.insync.replicas"] for rf in (1, 2, 3, 5)] == ["1", "2", "2", "3"]
     assert topics.queue_spec("x", 1).config["retention.ms"] == str(7 * 24 * 3600 * 1000)
     assert set(topics.journal_spec("x", 1).config) == set(WRONG)
+    made = topics.journal_spec("x", 1).made_with
+    assert int(made["segment.bytes"]) >= 2 * int(made["max.message.bytes"])
 
 
 @pytest.mark.integration

@@ -48,6 +48,22 @@ def test_what_is_old_and_much_is_sealed_and_the_topic_is_cut_later(world: World)
     world.check("u1")
 
 
+def test_what_is_sealed_while_a_cut_waits_is_cut_when_its_own_time_has_come(world: World) -> None:
+    sealer, sealed_at = world.sealer(), []
+    for n in range(4):
+        for k in range(4):
+            world.insert("u1", (k, n, 1))
+        sealed(world, sealer)
+        sealed_at.append(world.clock.now)
+    assert world.clock.now > sealed_at[0] + 2 * module.MOVE_EVERY_S
+    for n, at in enumerate(sealed_at):
+        world.passes(at + WAITS.grace_s + 1 - world.clock.now)
+        sealer.look()
+        assert world.topics.starts["u1"] == 4 * (n + 1)
+        world.check("u1")
+    assert sealer.status()["cuts"] == 4
+
+
 def test_history_that_is_kept_is_read_at_each_timestamp_and_sealed_later(world: World) -> None:
     world.create("u2")
     world.keep("u1", 1000)
@@ -175,7 +191,7 @@ def test_who_waits_for_a_vacuum_is_answered_whatever_happens(world: World, monke
     sealer._write = broken
     found = vacuumed(sealer, "u1", "u2")
     assert found.failing.keys() == {"u1"} and "No space" in found.failing["u1"] and found.sealed == 4
-    monkeypatch.setattr(module, "checkpointed", lambda *_: (_ for _ in ()).throw(Unavailable("the broker is away")))
+    monkeypatch.setattr(module, "kept_now", lambda *_: (_ for _ in ()).throw(Unavailable("the broker is away")))
     with pytest.raises(Unavailable, match="broker is away"):
         vacuumed(sealer, "u2")
     monkeypatch.setattr(module, "LOOK_S", 0.01)
