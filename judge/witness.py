@@ -192,6 +192,8 @@ def _oracle_fields(value: bytes) -> dict[str, Any]:
         fields["names"] = list(record.names)
     if record.moves:
         fields["moves"] = [[collection, number, *run] for collection, number, run in record.moves]
+    if record.offsets:
+        fields["offsets"] = [[collection, *run] for collection, run in record.offsets]
     if record.parts:
         fields["parts"] = [_part_fields(part) for part in record.parts]
     return fields

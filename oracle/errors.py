@@ -90,6 +90,9 @@ def refusal(reason: Reason, detail: str) -> TidemarkError:
     """The error for a verdict that needs no numbers of its own."""
     if reason is Reason.SNAPSHOT_TOO_OLD:
         return SnapshotTooOld("snapshot too old", detail=detail)
-    if reason in (Reason.READ_CONFLICT, Reason.NOT_CONTIGUOUS, Reason.OVERLAP):
+    if reason is Reason.OVERLAP:
+        return Conflict("could not serialize access due to a concurrent write", detail=f"{reason}: {detail}",
+                        hint="rows that were written and claimed by nobody for minutes are given up")  # fmt: skip
+    if reason in (Reason.READ_CONFLICT, Reason.NOT_CONTIGUOUS):
         return Conflict("could not serialize access due to a concurrent write", detail=f"{reason}: {detail}")
     return Rejected(f"rejected: {reason}", detail=detail)

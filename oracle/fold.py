@@ -16,14 +16,14 @@ from collection.binding import Binding, Inline, Move, Run
 from journal.api import Entry
 from journal.timestamps import CATALOG, TABLE, CatalogTs, DataTs
 from oracle import conflicts
-from oracle.bindings import NOTHING, Bound, bind, carry, coalesce, cover, move, refused, settle
+from oracle.bindings import NOTHING, Bound, Partition, bind, carry, coalesce, cover, move, refused, settle
 from oracle.errors import Reason
-from oracle.model import CommitPart, Kind, Offsets, Outcome, Record, Stamp, Verdict
+from oracle.model import CommitPart, Kind, Outcome, Record, Stamp, Verdict
 from oracle.one_verdict import opened
 from oracle.records import RECORD_VERSIONS, decode_record
 from oracle.state import HELD_BYTES_MAX, HELD_RUN_BYTES, OracleState, held_bytes
 from oracle.timeline import TIMELINES_MAX, Timeline
-from oracle.unbound import claimed, given_up
+from oracle.unbound import Claim, claimed, given_up
 
 
 class _Folded(NamedTuple):
@@ -176,27 +176,37 @@ def _claim(state: OracleState, record: Record) -> _Folded:
 
 
 def _give_up(state: OracleState, record: Record) -> _Folded:
-    """No reader sees it at any timestamp, since none of it was visible."""
-    return _each(state, record, lambda bound, each: given_up(bound, state.claims, each, state.last_ts))
+    """Each range as a whole or not at all; no reader sees it at any timestamp, since none of it was visible."""
+    by_place: dict[tuple[str, Partition], list[int]] = {}
+    for index, (collection, run) in enumerate(record.offsets):
+        by_place.setdefault((collection, (run.topic, run.partition)), []).append(index)
+    claims: dict[str, list[Claim]] = {}
+    for claim in state.claims:
+        claims.setdefault(claim.collection, []).append(claim)
+    verdicts, now = [Verdict()] * len(record.offsets), state.last_ts
+    for (collection, partition), indexes in by_place.items():
+        asked = [record.offsets[index].run for index in indexes]
+        before = state.bound.get(collection, NOTHING)
+        bound, whys = given_up(before, claims.get(collection, ()), partition, asked, now)
+        if bound is not before:
+            state = state._replace(bound=state.bound.set(collection, bound))
+        for index, why in zip(indexes, whys, strict=True):
+            if why is not None:
+                verdicts[index] = Verdict(0, why[0], f"{collection}: {why[1]}")
+    return _Folded(state, tuple(verdicts))
 
 
 def _settle(state: OracleState, record: Record) -> _Folded:
-    """No reader can tell, at any timestamp (I5): the rows are elsewhere, by the log of segments."""
-    return _each(state, record, lambda bound, each: settle(bound, each.run))
-
-
-def _each(
-    state: OracleState, record: Record, changed: Callable[[Bound, Offsets], Bound | tuple[Reason, str]]
-) -> _Folded:
-    """What ``changed`` makes of each collection that the record names offsets of; each as a whole or not at all."""
+    """Each range as a whole or not at all; no reader can tell, at any timestamp (I5): the rows are elsewhere, by the
+    log of segments."""
     verdicts = []
-    for each in record.offsets:
-        found = changed(state.bound.get(each.collection, NOTHING), each)
+    for collection, run in record.offsets:
+        found = settle(state.bound.get(collection, NOTHING), run)
         if isinstance(found, Bound):
-            state = state._replace(bound=state.bound.set(each.collection, found))
+            state = state._replace(bound=state.bound.set(collection, found))
             verdicts.append(Verdict())
         else:
-            verdicts.append(Verdict(0, found[0], f"{each.collection}: {found[1]}"))
+            verdicts.append(Verdict(0, found[0], f"{collection}: {found[1]}"))
     return _Folded(state, tuple(verdicts))
 
 

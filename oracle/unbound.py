@@ -12,11 +12,12 @@ hangs on claims or on anybody's clock: who claimed nothing and comes too late is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from collection.binding import Run
-from oracle.bindings import Bound, Partition, cover, refused
+from oracle.bindings import Bound, Interval, Partition
 from oracle.errors import Reason
 from oracle.model import Offsets
 
@@ -49,24 +50,53 @@ def claimed(claims: tuple[Claim, ...], asked: Iterable[Offsets], now: int) -> tu
     return (*stay, *new.values())[-CLAIMS_MAX:]
 
 
-def given_up(bound: Bound, claims: Iterable[Claim], unbound: Offsets, now: int) -> Bound | tuple[Reason, str]:
-    """``bound`` without a hope for ``unbound``, or why it is not given up.
+def given_up(
+    bound: Bound, claims: Iterable[Claim], partition: Partition, asked: Sequence[Run], now: int
+) -> tuple[Bound, list[tuple[Reason, str] | None]]:
+    """``bound`` without a hope for those of ``asked``, which are of ``partition``, that can be given up; and why each
+    of the others cannot.  ``claims`` are of the collection.
 
     Only what lies before something bound: where bindings end (:meth:`~oracle.bindings.BoundRuns.end`) stays, since that
-    is where a source goes on.
+    is where a source goes on.  Costs what is there and what is asked for, not one times the other: there may be a
+    hundred thousand gaps, and everybody who folds waits.
     """
-    run = unbound.run
-    told = f"{run.topic}/{run.partition} [{run.lower}, {run.upper})"
-    intervals = bound.coverage.get((run.topic, run.partition), ())
-    if not intervals or run.upper > intervals[-1][1]:
-        return Reason.NOT_THERE, f"{told} is not before what is bound"
-    if found := refused(bound.coverage, run, contiguous=False):
-        return found
-    for each in claims:
-        meets = each.collection == unbound.collection and (each.run.topic, each.run.partition) == run[:2]
-        if meets and each.until >= now and each.run.lower < run.upper and run.lower < each.run.upper:
-            return Reason.CLAIMED, f"{told} is claimed until {each.until}"
-    return bound._replace(coverage=cover(bound.coverage, run))
+    intervals = bound.coverage.get(partition, ())
+    held = _merged([each.run[2:4] for each in claims if each.run[:2] == partition and each.until >= now])
+    taken: list[Interval] = []
+    whys: list[tuple[Reason, str] | None] = []
+    for run in asked:
+        place, told = run[2:4], f"{run.topic}/{run.partition} [{run.lower}, {run.upper})"
+        why = None
+        if not intervals or run.upper > intervals[-1][1]:
+            why = Reason.NOT_THERE, f"{told} is not before what is bound"
+        elif met := _met(intervals, place) or _met(taken, place):
+            why = Reason.OVERLAP, f"{told} meets [{met[0]}, {met[1]})"
+        elif _met(held, place):
+            why = Reason.CLAIMED, f"{told} is claimed"
+        else:
+            insort(taken, place)
+        whys.append(why)
+    if not taken:
+        return bound, whys
+    coverage = bound.coverage.set(partition, tuple(_merged([*intervals, *taken])))
+    return bound._replace(coverage=coverage), whys
+
+
+def _merged(intervals: Iterable[Interval]) -> list[Interval]:
+    """They as disjoint ascending intervals that do not touch."""
+    found: list[Interval] = []
+    for lower, upper in sorted(intervals):
+        if found and lower <= found[-1][1]:
+            found[-1] = found[-1][0], max(upper, found[-1][1])
+        else:
+            found.append((lower, upper))
+    return found
+
+
+def _met(intervals: Sequence[Interval], place: Interval) -> Interval | None:
+    """The last of disjoint ascending ``intervals`` that ``place`` overlaps."""
+    at = bisect_left(intervals, (place[1], place[1])) - 1
+    return intervals[at] if at >= 0 and place[0] < intervals[at][1] else None
 
 
 def gaps(bound: Bound, partition: Partition) -> Iterator[tuple[int, int]]:

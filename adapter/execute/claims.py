@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable, Iterator
 from adapter.state.copying import Copying
 from adapter.state.session_state import SessionState
 from collection.binding import Run
-from journal.errors import TidemarkError
 from oracle.client import Oracle
-from oracle.model import OFFSETS_MAX, Offsets
+from oracle.model import Offsets
 from oracle.records import GIVING_UP
+from oracle.unbound import CLAIMS_MAX
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class Claims:
     def due(self) -> tuple[Offsets, ...]:
         """What is written and not bound, of all sessions: one for each write and partition."""
         found = dict.fromkeys(claim for name, runs in self._unbound() for claim in spans(name, runs))
-        return tuple(found)[:OFFSETS_MAX]
+        return tuple(found)[:CLAIMS_MAX]
 
     def _unbound(self) -> Iterator[tuple[str, Iterable[Run]]]:
         for progress in self._copying:
@@ -63,19 +63,21 @@ class Claims:
         """Claim what is :meth:`due`."""
         if self._oracle.state.record_version < GIVING_UP:
             return  # then nothing is given up either
-        asked = [self._oracle.claim_async(each) for each in self.due()]
-        for failed in await asyncio.gather(*asked, return_exceptions=True):
-            if isinstance(failed, TidemarkError):
-                log.warning("written rows were not claimed", extra={"reason": failed.message, "detail": failed.detail})
-            elif isinstance(failed, BaseException):
-                raise failed
+        answers = await asyncio.gather(*map(self._claim, self.due()), return_exceptions=True)
+        failed = [each for each in answers if isinstance(each, BaseException)]
+        if failed:  # they are claimed once more before any of them lapses
+            told = {"writes": len(failed), "reason": str(failed[0]), "detail": getattr(failed[0], "detail", None)}
+            log.warning("written rows were not claimed", extra=told)
+
+    async def _claim(self, offsets: Offsets) -> None:
+        await self._oracle.claim_async(offsets)
 
     async def _work(self) -> None:
         while True:
             await asyncio.sleep(self._renew_s)
             try:
                 await self.renew()
-            except Exception:  # a mistake of ours must not end the claims of others
+            except Exception:  # a mistake of ours must not end the claims of all to come
                 log.exception("written rows were not claimed")
 
 

@@ -1,15 +1,18 @@
 """Offsets that nobody binds are given up, so that topics can be cut behind them (:mod:`oracle.unbound`).
 
-Promises: a gap is given up once it has been one for a while (:data:`PATIENCE_S`), unless who wrote it claims it; no
-reader can tell, and who comes later with a commit of it is refused.  Of collections that have rows in files alone: of
-others nothing would be cut.
+Promises: a gap is given up once it has been one for a while (:data:`PATIENCE_S`) that nobody claimed anew; no reader
+can tell, and who comes later with a commit of it is refused.  Of collections that have rows in files alone: of others
+nothing would be cut.
+
+The time is this process's own, as claims are renewed by that of theirs: where the log's time jumps ahead, since a
+machine slept or its clock was set, all claims lapse at once, and who renews them needs a minute.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -30,8 +33,8 @@ from segments.fold import SegmentsState
 log = logging.getLogger(__name__)
 
 PATIENCE_S = CLAIM_MS / 1000
-"""From when a gap is seen until it is given up, and until it is asked for again where it is claimed.  A statement has
-bound what it wrote within half a minute or never will; whoever takes longer has claimed it by the first minute."""
+"""From when a gap is seen, or claimed anew, until it is given up.  A statement has bound what it wrote within half a
+minute or never will; whoever takes longer has claimed it by the first minute."""
 
 
 class Gap(NamedTuple):
@@ -53,6 +56,8 @@ class GivingUp:
         self._clock = clock
         self._since: dict[Gap, float] = {}
         """From when on each gap waits; as many as there are."""
+        self._claims: dict[object, int] = {}
+        """Until when each claim held at the last look."""
         self.count = 0
         """Gaps that were given up by this process."""
 
@@ -66,9 +71,10 @@ class GivingUp:
         if found and oracle.record_version < GIVING_UP:
             self._oracle.raise_format(GIVING_UP).result()
             self._since = {}  # nobody could claim anything before
-        self._since = {gap: self._since.get(gap, now) for gap in found}
+        claimed = self._claimed_anew(oracle)
+        self._since = {gap: now if _meets(gap, claimed) else self._since.get(gap, now) for gap in found}
         due = list(islice((gap for gap in found if self._since[gap] + self._patience_s <= now), OFFSETS_MAX))
-        asked = [self._oracle.give_up(self._unbound(gap)) for gap in due]
+        asked = [self._oracle.give_up(self._offsets(gap)) for gap in due]
         done: Counter[str] = Counter()
         for gap, answer in zip(due, asked, strict=True):
             try:
@@ -81,6 +87,15 @@ class GivingUp:
         for name, gaps_in in done.items():
             log.info("gave up what nobody bound", extra={"collection": name, "gaps": gaps_in})
 
+    def _claimed_anew(self, oracle: OracleState) -> dict[tuple[str, int], list[Run]]:
+        """What was claimed since the last look, by collection and partition."""
+        before, self._claims = self._claims, {each.of: each.until for each in oracle.claims}
+        found: dict[tuple[str, int], list[Run]] = {}
+        for each in oracle.claims:
+            if before.get(each.of) != each.until:
+                found.setdefault((each.collection, each.run.partition), []).append(each.run)
+        return found
+
     def _gaps(self, image: Image, oracle: OracleState, segments: SegmentsState) -> Iterator[Gap]:
         for name in segments.collections:
             item, bound = image.item(name), oracle.bound.get(name)
@@ -91,6 +106,11 @@ class GivingUp:
                 if of == topic:
                     yield from (Gap(name, partition, *each) for each in gaps(bound, (of, partition)))
 
-    def _unbound(self, gap: Gap) -> Offsets:
+    def _offsets(self, gap: Gap) -> Offsets:
         topic = self._names.data(gap.collection)
         return Offsets(gap.collection, Run(topic, gap.partition, gap.lower, gap.upper))
+
+
+def _meets(gap: Gap, claimed: Mapping[tuple[str, int], Sequence[Run]]) -> bool:
+    runs = claimed.get((gap.collection, gap.partition), ())
+    return any(run.lower < gap.upper and gap.lower < run.upper for run in runs)

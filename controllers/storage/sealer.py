@@ -281,6 +281,8 @@ class Sealer:
         self._cut(image)
         self._collect()
         self._sweep()
+        self._giving_up.look(image, self._oracle.state, self._segments.state)
+        self._settling.look(self._cuts.cut, self._oracle.state, self._segments.state)
 
     def checkpoint_due(self, every: int) -> bool:
         """Whether its log has so many records above the newest image."""
@@ -563,10 +565,8 @@ class Sealer:
     # -- what goes
 
     def _cut(self, image: Image) -> None:
-        self._giving_up.look(image, self._oracle.state, self._segments.state)
         self._cuts.plan(image, self._oracle.state, self._views.state, self._segments.state)
         self._cuts.make(self._stopped.is_set)
-        self._settling.look(self._cuts.cut, self._oracle.state, self._segments.state)
 
     def _forget(self, image: Image) -> None:
         """Collections that were dropped: their files go.  One that this image does not know yet is none of them."""

@@ -6,7 +6,7 @@ cut that anybody may still have to read from a topic, or may still bind.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
@@ -131,26 +131,36 @@ def spaces(sealed: Sealed, run: Run) -> Iterator[Interval]:
 
 def cuts(bound: Bound, sealed: Sealed, topic: str, gaps_are_garbage: bool) -> dict[int, int]:
     """:func:`cut_below` of each partition of ``topic`` of which something may be cut."""
-    found = {p: cut_below(bound, sealed, (topic, p), gaps_are_garbage) for name, p in bound.coverage if name == topic}
+    lowest = needed(bound, sealed, topic)
+    found = {p: cut_below(bound, lowest, (topic, p), gaps_are_garbage) for name, p in bound.coverage if name == topic}
     return {partition: below for partition, below in found.items() if below}
 
 
-def cut_below(bound: Bound, sealed: Sealed, partition: Partition, gaps_are_garbage: bool) -> int:
+def needed(bound: Bound, sealed: Sealed, topic: str) -> dict[int, int]:
+    """For each partition of ``topic`` the lowest offset that is bound and in no file, where there is one.
+
+    By the runs, since what was given up is covered and nobody needs it.  What is recent is in no file.
+    """
+    found: dict[int, int] = {}
+    left = unsealed((each for each in bound.base if each.run.topic == topic), sealed)
+    for each in (*left, *bound.recent):  # once for all partitions: a busy table has some hundred thousand of these
+        run = each.run
+        if run.topic == topic and run.lower < found.get(run.partition, run.upper):
+            found[run.partition] = run.lower
+    return found
+
+
+def cut_below(bound: Bound, lowest: Mapping[int, int], partition: Partition, gaps_are_garbage: bool) -> int:
     """Below which offset of ``partition`` there is nothing that anybody needs; 0 where nothing may be cut.
 
-    ``gaps_are_garbage``: what is not bound below something that is will never be.  Of tables that is not so before it
-    is given up (:mod:`oracle.unbound`): an adapter that was stopped between writing and committing commits when it goes
-    on, and so does who writes a source's errors.  (A view is bound by the holder of an epoch, in order.)
+    ``lowest``: what is :func:`needed`.  ``gaps_are_garbage``: what is not bound below something that is will never be.
+    Of tables that is not so before it is given up (:mod:`oracle.unbound`): an adapter that was stopped between writing
+    and committing commits when it goes on, and so does who writes a source's errors.  (A view is bound by the holder of
+    an epoch, in order.)
     """
     intervals = bound.coverage.get(partition, ())
     if gaps_are_garbage:
         end = intervals[-1][1] if intervals else 0
     else:
         end = intervals[0][1] if intervals and intervals[0][0] == 0 else 0
-    if not end:
-        return 0
-    # By the runs, since what was given up is covered and nobody needs it.  What is recent is in no file.
-    here = (each for each in bound.base if each.run[:2] == partition)
-    settled = next(unsealed(here, sealed), None)
-    lowest = (each.run.lower for each in bound.recent if each.run[:2] == partition)
-    return min((end, *lowest) if settled is None else (end, settled.run.lower, *lowest))
+    return min(end, lowest.get(partition[1], end))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from collection.binding import Binding, Run
@@ -90,6 +92,29 @@ def test_a_claim_keeps_nothing_else_from_anybody(log):
     assert give_up(log, (0, 2), (8, 9)) == [None, None]
     log.add(Kind.FORGET, names=("a",))
     assert [each.collection for each in log.state.claims] == ["b"]
+
+
+def test_many_are_given_up_at_once_as_one_after_the_other():
+    rng = random.Random(3)
+    for _ in range(200):
+        many, single = Log(), Log()
+        for log in (many, single):
+            log.raise_format()
+        at = 0
+        for _ in range(rng.randint(0, 6)):
+            lower = at + rng.randint(0, 4)
+            at = lower + rng.randint(1, 3)
+            for log in (many, single):
+                log.write("a", lower, at)
+        for _ in range(rng.randint(0, 2)):
+            lower = rng.randint(0, 20)
+            attempt, upper = rng.choice("xy"), lower + rng.randint(1, 4)
+            for log in (many, single):
+                claim(log, lower, upper, attempt)
+        lowers = [rng.randint(0, 20) for _ in range(rng.randint(1, 8))]
+        asked = [(lower, lower + rng.randint(1, 3)) for lower in lowers]
+        assert give_up(many, *asked) == [each for one in asked for each in give_up(single, one)]
+        assert many.state.bound == single.state.bound
 
 
 def test_claims_are_bounded(log, monkeypatch):

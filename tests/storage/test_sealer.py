@@ -382,6 +382,7 @@ def test_a_gap_in_a_table_is_cut_once_its_writer_had_time_to_come_back(world: Wo
     world.check("u1")
     world.passes(WAITS.patience_s)
     sealer.look()
+    sealer.look()
     assert sealer.status()["given_up"] == 1
     assert world.oracle.state.bound["u1"].coverage[NAMES.data("u1"), 0] == ((0, 5),)
     world.check("u1")
@@ -445,6 +446,28 @@ def test_what_is_claimed_is_not_given_up(world: World) -> None:
         world.commit_late()
 
 
+def test_who_renews_in_time_keeps_its_rows_though_the_logs_time_jumps(world: World) -> None:
+    """As where a machine slept: all claims lapse at once, and nobody could renew one meanwhile."""
+    sealer = world.sealer()
+    for n in range(4):
+        world.insert("u1", (n, n, 1))
+    world.write_late("u1", 100, 0)
+    world.insert("u1", (5, 5, 1))
+    sealed(world, sealer)
+    claim = Offsets("u1", world.late[0][2])
+    for _ in range(10):
+        asyncio.run(claimed(world, claim))
+        world.passes(60)
+        sealer.look()
+    world.wall_ms += 3_600_000
+    world.oracle.advance("table", world.wall_ms).result(10)
+    for _ in range(12):
+        world.passes(5)
+        sealer.look()
+    world.commit_late()
+    world.check("u1")
+
+
 async def claimed(world: World, claim: Offsets) -> None:
     await world.oracle.claim_async(claim)
 
@@ -461,7 +484,7 @@ def test_bindings_do_not_grow_with_what_was_given_up(world: World) -> None:
         sealed(world, sealer)
         if n == 3:
             stale = late.state
-        for waits in (WAITS.patience_s, WAITS.grace_s + 1):
+        for waits in (WAITS.patience_s, 0, WAITS.grace_s + 1):
             world.passes(waits)
             sealer.look()
         assert len(world.oracle.state.bound["u1"].base) <= 2 * settling.RUNS_LEFT

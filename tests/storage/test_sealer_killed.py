@@ -133,17 +133,18 @@ def forgets_the_last_piece(self: Sealer, tables):
     yield from found[:-1] or found
 
 
-def cuts_all(bound, _sealed, partition, _gaps) -> int:
+def cuts_all(bound, _lowest, partition, _gaps) -> int:
     return bound.coverage[partition][-1][1]
 
 
-def cuts_gaps(bound, sealed, partition, _gaps) -> int:
-    return CUT_BELOW(bound, sealed, partition, True)
+def cuts_gaps(bound, lowest, partition, _gaps) -> int:
+    return CUT_BELOW(bound, lowest, partition, True)
 
 
 def cuts_as_the_first(bound, sealed, topic, gaps) -> dict[int, int]:
     """Of every partition."""
-    return dict.fromkeys(CUTS(bound, sealed, topic, gaps), CUT_BELOW(bound, sealed, (topic, 0), gaps))
+    lowest = sealing.needed(bound, sealed, topic)
+    return dict.fromkeys(CUTS(bound, sealed, topic, gaps), CUT_BELOW(bound, lowest, (topic, 0), gaps))
 
 
 CUT_BELOW, CUTS, CONSOLIDATE = sealing.cut_below, sealing.cuts, sealed_files.consolidate

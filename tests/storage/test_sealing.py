@@ -16,6 +16,7 @@ from controllers.storage.sealing import (
     Shape,
     cut_below,
     cuts,
+    needed,
     old,
     parts_of,
     rows,
@@ -114,9 +115,10 @@ def test_nothing_that_somebody_needs_is_cut(
     runs: list[tuple[int, int]], files: list[tuple[int, int]], with_garbage: int, without: int
 ) -> None:
     found = bound(*((1, *each) for each in runs), since=1)
-    assert cut_below(found, sealed(*files), ("t", 0), True) == with_garbage
-    assert cut_below(found, sealed(*files), ("t", 0), False) == without
-    assert cut_below(found, sealed(*files), ("another", 0), True) == 0
+    lowest = needed(found, sealed(*files), "t")
+    assert cut_below(found, lowest, ("t", 0), True) == with_garbage
+    assert cut_below(found, lowest, ("t", 0), False) == without
+    assert cut_below(found, lowest, ("another", 0), True) == 0
     assert cuts(found, sealed(*files), "t", True) == ({0: with_garbage} if with_garbage else {})
     assert cuts(found, sealed(*files), "another", True) == {}
 
@@ -145,10 +147,10 @@ def test_random_topics_are_cut_below_what_is_bound_and_in_no_file() -> None:
         files = sorted(rng.sample(sorted(there), rng.randint(0, len(there))))
         found = bound(*((1, *each) for each in runs), since=1)
         kept = sealed(*((o, o + 1) for o in files))
-        needed = there - set(files)
+        wanted, lowest = there - set(files), needed(found, kept, "t")
         for garbage in (True, False):
-            cut = cut_below(found, kept, ("t", 0), garbage)
-            assert not any(o < cut for o in needed)
+            cut = cut_below(found, lowest, ("t", 0), garbage)
+            assert not any(o < cut for o in wanted)
             if not garbage:
                 assert set(range(cut)) <= there
-        assert cut_below(found, kept, ("t", 0), True) == min(needed, default=max(there) + 1)
+        assert cut_below(found, lowest, ("t", 0), True) == min(wanted, default=max(there) + 1)
