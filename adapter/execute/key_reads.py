@@ -19,7 +19,7 @@ from dataclasses import replace
 from adapter.execute.beside import on_thread_if
 from adapter.execute.constants import Constants
 from adapter.execute.here import Here
-from adapter.execute.laid_over import ROWS_MAX, Keyed, Row, answered, laid_over
+from adapter.execute.laid_over import ROWS_MAX, Keyed, OwnRows, Row, answered, laid_over
 from adapter.execute.peeks import PeekAnswer, Peeks, misses
 from adapter.execute.results import as_promised
 from adapter.execute.rows import Rows
@@ -76,7 +76,7 @@ class KeyReads:
         if found is None:
             return None
         rows, read_ts = found
-        own = await on_thread_if(any(each.heavy for each in written), keyed.changes, written)
+        own = await on_thread_if(OwnRows.of(written).heavy, keyed.changes, written)
         laid = laid_over(rows, own)
         if plan.by_key is not None and plan.by_key.residual:
             return Here(answered(plan.asked(params)[1], keyed, laid), read_ts)
@@ -116,7 +116,7 @@ class KeyReads:
                 rows += keyed.rows_of(batch)
         if len(rows) > ROWS_MAX:
             return None
-        heavy = any(each.heavy for each in written)
+        heavy = OwnRows.of(written).heavy
         own = await on_thread_if(heavy, lambda: [change for keyed in keys for change in keyed.changes(written)])
         return Here(answered(plan.asked(params)[1], keys[0], laid_over(rows, own)), read_ts)
 

@@ -21,7 +21,8 @@ from functools import cached_property, lru_cache
 import pyarrow as pa
 
 from adapter.execute.rows import Rows
-from catalog_log.objects import Index, Table
+from adapter.state.buffer import OfTable
+from catalog_log.objects import Column, Index, Table
 from collection.columns import sql_type
 from controllers.arrangements.residual import Residual, compile_residual
 from controllers.arrangements.tuples import Row, canonical, to_rows, to_table, to_values
@@ -35,6 +36,62 @@ is the cluster that reads, with the block's rows beside."""
 OVER_BYTES_MAX = 4 * OWN_BYTES_MAX
 """Of a block's own rows of one table, as Arrow has them, whose keys are looked at: as many as could be sent to a
 cluster with a read, where numbers take a quarter of this.  Each becomes a tuple once, in some 5 µs."""
+
+
+class OwnRows:
+    """What a block has written to one table, in ``entries``, to which more may be appended: gathered as they come,
+    since each statement asks for it.  A thread at a time."""
+
+    def __init__(self, entries: Sequence[Rows]) -> None:
+        self._entries = entries
+        self._begin()
+
+    @classmethod
+    def of(cls, written: Sequence[Rows]) -> OwnRows:
+        """Of what a block has ``written`` to one table, remembered with it where it holds all of that."""
+        return written.memo(cls) if isinstance(written, OfTable) else cls(written)
+
+    def _begin(self) -> None:
+        self._looked = 0
+        self._size, self._runs, self._heavy = 0, False, False
+        self._columns: tuple[Column, ...] | None = None
+        self._alike = True
+        self._by_key: dict[tuple[int, ...], tuple[int, dict[Row, list[tuple[Row, int]]]]] = {}
+
+    def dropped(self, _entry: Rows) -> None:
+        """The last of them was cut off: what is known of each is known still (:attr:`Rows.by_key`)."""
+        self._begin()
+
+    def _look(self) -> None:
+        while self._looked < len(self._entries):
+            entry = self._entries[self._looked]
+            self._size += entry.size
+            self._runs = self._runs or bool(entry.runs)
+            self._heavy = self._heavy or entry.heavy
+            self._alike = self._alike and self._columns in (None, entry.columns)
+            self._columns = entry.columns
+            self._looked += 1
+
+    @property
+    def heavy(self) -> bool:
+        """Whether some are to be looked at on a thread."""
+        self._look()
+        return self._heavy
+
+    def fits(self, columns: Sequence[Column]) -> bool:
+        """Whether all of them are here, are not too many, and have these columns."""
+        self._look()
+        same = self._alike and self._columns in (None, columns)
+        return same and not self._runs and self._size <= OVER_BYTES_MAX
+
+    def by_key(self, keyed: Keyed) -> Mapping[Row, Sequence[tuple[Row, int]]]:
+        """By its key each row, and what it adds to its count."""
+        begun, found = self._by_key.get(keyed.places) or (0, {})
+        for at in range(begun, len(self._entries)):
+            for key, changes in keyed.grouped(self._entries[at]).items():
+                found.setdefault(key, []).extend(changes)
+        self._by_key[keyed.places] = len(self._entries), found
+        return found
 
 
 @dataclass(frozen=True)
@@ -70,12 +127,7 @@ class Keyed:
     def takes(self, written: Sequence[Rows]) -> bool:
         """Whether rows that a block has ``written`` to the table are all here, are not too many, and have the columns
         that the table has."""
-        columns, size = self.table.columns, 0
-        for entry in written:
-            size += entry.size
-            if entry.runs or size > OVER_BYTES_MAX or entry.columns != columns:
-                return False
-        return True
+        return OwnRows.of(written).fits(self.table.columns)
 
     def rows_of(self, batch: pa.RecordBatch) -> list[Row]:
         """What was found, in the order of the columns as they are stored, without rows of other keys."""
@@ -92,17 +144,18 @@ class Keyed:
     def _key_of(self, row: Row) -> Row:
         return tuple([row[at] for at in self.places])
 
-    def changes(self, written: Iterable[Rows]) -> list[tuple[Row, int]]:
+    def changes(self, written: Sequence[Rows]) -> Sequence[tuple[Row, int]]:
         """Of what the block has ``written`` the rows of this key, each with what it adds to their count."""
-        return [change for entry in written for change in self._changes(entry)]
-
-    def _changes(self, entry: Rows) -> list[tuple[Row, int]]:
         if None in self.key:
             return []
+        return OwnRows.of(written).by_key(self).get(self.key, [])
+
+    def grouped(self, entry: Rows) -> dict[Row, list[tuple[Row, int]]]:
+        """All rows of ``entry``, as :meth:`changes` gives those of a key, by theirs."""
         known = entry.by_key.get(self.places)
         if known is None:
             known = entry.by_key[self.places] = self._grouped(entry)
-        return known.get(self.key, [])
+        return known
 
     def _grouped(self, entry: Rows) -> dict[Row, list[tuple[Row, int]]]:
         diff = 1 if entry.removed is None else -1

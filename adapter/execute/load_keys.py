@@ -94,7 +94,7 @@ class LoadKeys:
             there = await self._uniques.there(self._session, image, still, When(state.last_ts, False))
         if not there:
             return None
-        where = min((wanted[key] for key in there), key=lambda each: each.row)
+        where = min((wanted[key] for key in there), key=lambda each: (each.row, self._of.index(each.unique)))
         return Twice(where.row, self._told(where))
 
     def _told(self, where: Where) -> InvalidUsage:

@@ -26,6 +26,14 @@ class OwnKeys:
         self._counts: Counter[bytes] = Counter()
         self._rows: dict[bytes, tuple[Rows, int] | None] = {}
 
+    def dropped(self, entry: Rows) -> None:
+        """The last of them was cut off."""
+        if self._counted > len(self._entries):
+            count(self._counts, entry, -1)
+            self._counted -= 1
+        if self._placed > len(self._entries):  # what had its keys before is found anew
+            self._placed, self._rows = 0, {}
+
     @property
     def counts(self) -> Counter[bytes]:
         """How many rows more have each key.  Not to be changed."""
@@ -49,9 +57,7 @@ class OwnKeys:
 
 def own_keys(own: OfTable) -> OwnKeys:
     """Of all that a transaction has written to one table, remembered with it."""
-    if own.memo is None:
-        own.memo = OwnKeys(own.entries)
-    return own.memo
+    return own.memo(OwnKeys)
 
 
 def net(entries: Iterable[Rows]) -> Counter[bytes]:
@@ -62,12 +68,13 @@ def net(entries: Iterable[Rows]) -> Counter[bytes]:
     return found
 
 
-def count(found: Counter[bytes], entry: Rows) -> None:
-    """Put to ``found`` how many rows more have each key by ``entry``."""
+def count(found: Counter[bytes], entry: Rows, sign: int = 1) -> None:
+    """Put to ``found`` how many rows more have each key by ``entry``, or with ``sign`` -1 take that away."""
+    diff = sign if entry.removed is None else -sign
     if entry.more_keys:
-        found.update(entry.more_keys)
+        for key in entry.more_keys:
+            found[key] += diff
         return
-    diff = 1 if entry.removed is None else -1
     for _, keys in entry.keys:
         for key in keys:
             if key is not None:

@@ -28,7 +28,6 @@ from adapter.execute.results import check_result, check_zone, collect, oids_of
 from adapter.execute.returned import returned
 from adapter.execute.rows import BUFFER_BYTES_MAX, Rows, check_buffer
 from adapter.execute.session_names import names_of
-from adapter.state.buffer import Buffer
 from adapter.state.interfaces import Prepared, Result
 from adapter.state.session_state import SessionState
 from adapter.state.transaction import Transaction
@@ -162,7 +161,7 @@ def _block(session: SessionState) -> SessionState:
         block.read_ts, block.changed, block.image = outer.read_ts, outer.changed, outer.image
     block.visible = len(session.buffer)
     return SessionState(
-        session.session_id, session.user, session.database, session.variables, block, Buffer(session.buffer), True,
+        session.session_id, session.user, session.database, session.variables, block, session.buffer.copy(), True,
         session.catalog_ts_seen, session.written_ts, session.sequences, session.last_sequence, session.notify,
     )  # fmt: skip
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from collection.binding import Run
 
@@ -35,32 +35,64 @@ class Entry(Protocol):
         ...
 
 
-class OfTable:
-    """The entries of one table, in order.  ``memo`` is whatever their reader made of all of them: ``None`` again once
-    one was cut off."""
+class Memo(Protocol):
+    """What somebody made of all entries of a table, and makes of those to come."""
 
-    __slots__ = ("entries", "memo", "_places")
+    def __init__(self, entries: Sequence[Any]) -> None: ...
+
+    def dropped(self, entry: Any) -> None:
+        """The last of the entries was cut off."""
+
+
+M = TypeVar("M", bound=Memo)
+
+
+class OfTable(Sequence[Any]):
+    """The entries of one table, in order."""
+
+    __slots__ = ("_entries", "_memos", "_places")
 
     def __init__(self) -> None:
-        self.entries: list[Any] = []
-        self.memo: Any = None
+        self._entries: list[Any] = []
         self._places: list[int] = []
+        self._memos: dict[type, Any] = {}
+
+    def memo(self, kind: type[M]) -> M:
+        """What is remembered of them, of that kind: made of these entries, to which more are appended."""
+        found = self._memos.get(kind)
+        if found is None:
+            found = self._memos[kind] = kind(self._entries)
+        return found
 
     def append(self, place: int, entry: Entry) -> None:
         self._places.append(place)
-        self.entries.append(entry)
+        self._entries.append(entry)
 
     def pop(self) -> None:
         self._places.pop()
-        self.entries.pop()
-        self.memo = None
+        entry = self._entries.pop()
+        for each in self._memos.values():
+            each.dropped(entry)
 
-    def before(self, place: int) -> list[Any]:
+    def before(self, place: int) -> Sequence[Any]:
         """Those before the ``place``-th entry of all."""
-        return self.entries[: bisect_left(self._places, place)]
+        count = bisect_left(self._places, place)
+        return self if count == len(self._entries) else self._entries[:count]
+
+    def copy(self) -> OfTable:
+        """Without what is remembered of it."""
+        found = OfTable()
+        found._entries, found._places = self._entries.copy(), self._places.copy()
+        return found
 
     def __len__(self) -> int:
-        return len(self.entries)
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._entries)
+
+    def __getitem__(self, at: Any) -> Any:
+        return self._entries[at]
 
 
 class Buffer:
@@ -72,6 +104,13 @@ class Buffer:
         self.size = 0
         self.placed: list[Any] = []
         self.extend(entries)
+
+    def copy(self) -> Buffer:
+        """Another one with the same entries."""
+        found = Buffer()
+        found._entries, found.size, found.placed = self._entries.copy(), self.size, self.placed.copy()
+        found._of = {name: of.copy() for name, of in self._of.items()}
+        return found
 
     def append(self, entry: Entry) -> None:
         found = self._of.get(entry.table.id)
@@ -105,7 +144,7 @@ class Buffer:
         """The entries of one table."""
         return self._of.get(table_id) or OfTable()
 
-    def seen(self, tables: Collection[str], visible: int | None) -> list[Any]:
+    def seen(self, tables: Collection[str], visible: int | None) -> Sequence[Any]:
         """The entries of ``tables`` among the first ``visible`` of all (``None``: of all)."""
         place = len(self._entries) if visible is None else visible
         here = [self._of[each] for each in tables if each in self._of]

@@ -209,7 +209,7 @@ class Executor(Protocol):
 
         COPY gives a ``Result`` with ``copy``; its rows are the statement's own.
 
-        INSERT: when ``session.defers_writes`` its rows are appended to ``session.buffer`` (in the executor's own form)
+        INSERT: when ``session.defers_writes`` its rows are appended to ``session.buffer``
         and become visible at :meth:`commit`; otherwise they are committed before this returns.  So do UPDATE, DELETE
         and TRUNCATE, which are deferred in a block alone. Raises :class:`Outdated` where the statement is not what
         ``prepared`` says any more. DDL runs at once, always; the session itself puts off the one DDL statement that a

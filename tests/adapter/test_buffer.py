@@ -7,6 +7,7 @@ from collections import Counter
 
 import pyarrow as pa
 
+from adapter.execute.laid_over import Keyed
 from adapter.execute.own_keys import net, own_keys
 from adapter.state.buffer import Buffer
 from tests.adapter.world import World
@@ -57,6 +58,7 @@ def test_it_is_a_list_with_savepoints() -> None:
             if rng.random() < 0.7:
                 check(rng, buffer, plain)
         assert list(Buffer(buffer)) == plain
+        check(rng, buffer.copy(), plain)
 
 
 def check(rng: random.Random, buffer: Buffer, plain: list[Entry]) -> None:
@@ -65,7 +67,7 @@ def check(rng: random.Random, buffer: Buffer, plain: list[Entry]) -> None:
     assert buffer.placed == [each for each in plain if each.runs]
     visible = rng.choice([None, rng.randint(0, len(plain))])
     for tables in ((), "t", "uv", "tuw", "x"):
-        assert buffer.seen(tables, visible) == [each for each in plain[:visible] if each.table.id in tables]
+        assert list(buffer.seen(tables, visible)) == [each for each in plain[:visible] if each.table.id in tables]
     since = rng.randint(0, len(plain))
     assert buffer.since(since) == plain[since:]
     for table in "tux":
@@ -89,6 +91,43 @@ def test_a_statement_costs_what_it_writes_however_many_came_before() -> None:
         assert keys.counts[each._keys[0]] == 1 and set(keys.rows([each._keys[0]])) == set(each._keys)
         assert buffer.size
     assert Counter(each.sized for each in entries) == {1: 500} and Counter(each.looked for each in entries) == {2: 500}
+    for n in reversed(range(400, 500)):
+        buffer.cut(n)
+        assert own_keys(buffer.of("t")).counts[b"%d" % n] == 0
+    assert Counter(each.looked for each in entries[:400]) == {2: 400}, "what goes is counted down, not all anew"
+
+
+def test_reads_by_key_in_a_long_block_cost_what_they_find() -> None:
+    async def story(world: World) -> None:
+        async with world.adapter() as a:
+            await a.sql("create table t (a int primary key, b int)")
+            await a.sql("create table u (a int)")
+            await a.sql("insert into t select n, 0 from generate_series(1, 50) as g(n)")
+            session, looked = a.session, []
+            session.transaction.begin(None, None)
+            session.defers_writes = True
+            by_key = Keyed._grouped
+            Keyed._grouped = lambda keyed, entry: looked.append(entry) or by_key(keyed, entry)
+            try:
+                for n in range(1, 51):
+                    await a.sql(f"update t set b = b + {n} where a = {n}")
+                    await a.sql(f"insert into u values ({n})")
+                    assert await a.sql(f"select b from t where a = {n}") == [(n,)]
+                    assert await a.sql(f"select b from t where a = {n % 50 + 1}") == [(0 if n < 50 else 1,)]
+                    kept = len(session.buffer)
+                    await a.sql(f"update t set b = 1000 where a in ({n}, {n % 50 + 1})")
+                    assert await a.sql(f"select b from t where a = {n}") == [(1000,)]
+                    session.buffer.cut(kept)
+                    assert await a.sql(f"select b from t where a = {n}") == [(n,)]
+            finally:
+                Keyed._grouped = by_key
+            assert len(looked) == len({id(each) for each in looked})
+            await a.executor.commit(session)
+            session.transaction.end()
+            session.defers_writes = False
+            assert sorted(await a.sql("select a, b from t")) == [(n, n) for n in range(1, 51)]
+
+    finished(story(World()))
 
 
 def test_keys_of_a_block_come_and_go_with_its_savepoints() -> None:

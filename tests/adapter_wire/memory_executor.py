@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
+from types import SimpleNamespace
 
 import pyarrow as pa
 
@@ -59,6 +60,16 @@ def _understood(text: str) -> Iterator[None]:
         raise InvalidUsage(f'syntax error at or near "{text[:20]}"', sqlstate="42601", position=1) from error
 
 
+class Entry(list):
+    """Rows of the one table that there is."""
+
+    table, runs = SimpleNamespace(id="t"), ()
+
+    @property
+    def size(self) -> int:
+        return len(self)
+
+
 class MemoryIncoming:
     """Lines of ``number TAB text``."""
 
@@ -78,7 +89,7 @@ class MemoryIncoming:
     async def done(self) -> str:
         rows = [(int(a), b) for a, b in (line.split("\t") for line in self.data.decode().splitlines())]
         if self.defers:
-            self.session.buffer.append(rows)
+            self.session.buffer.append(Entry(rows))
         else:
             self.executor._commit(rows)
         return f"COPY {len(rows)}"
@@ -240,7 +251,7 @@ class MemoryExecutor:
                 pa.array([a], pa.int32()), pa.array([b], pa.string())  # or it is no row of the table
                 rows.append((a, b))
         if session.defers_writes:
-            session.buffer.append(rows)
+            session.buffer.append(Entry(rows))
         else:
             self._commit(rows)
         return Result(f"INSERT 0 {len(rows)}")
@@ -252,8 +263,7 @@ class MemoryExecutor:
         self.commits.append(len(rows))
 
     async def commit(self, session):
-        rows = [row for entry in session.buffer for row in entry]
-        session.buffer.clear()
+        rows = [row for entry in session.buffer.cut(0) for row in entry]
         if self.hold_commit:  # it was sent: a cancellation changes nothing, as in the real executor
             self.hanging.set()
             try:
