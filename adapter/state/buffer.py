@@ -128,6 +128,9 @@ class Buffer:
 
     def cut(self, keep: int) -> list[Any]:
         """All but the first ``keep`` entries, which are in it no longer."""
+        if not keep:  # nothing is left that would have to be told of each
+            dropped, self._entries, self._of, self.size, self.placed = self._entries, [], {}, 0, []
+            return dropped
         dropped = self._entries[keep:]
         del self._entries[keep:]
         for each in dropped:
