@@ -67,7 +67,7 @@ def test_a_topic_is_made_once_and_as_it_must_be(broker: str, name: str) -> None:
     assert not topics.ensure_topic(broker, spec)
     topics.verify_topic(broker, spec)
     assert topics.verify_journal(broker, name)
-    assert topics._actual_config(clients.make_admin(broker), broker, name)["segment.bytes"] == str(32 << 20)
+    assert topics._actual_config(clients.make_admin(broker), broker, name)["segment.bytes"] == str(16 << 20)
     set_config(broker, name, "segment.bytes", str(1 << 30))
     topics.verify_topic(broker, spec)  # as one that was made before, or that somebody has set
 
