@@ -7,7 +7,7 @@ reader.  Memory is bounded: runs at or below ``since`` are merged into one per s
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
@@ -54,11 +54,22 @@ def refused(coverage: immutables.Map, run: Run, contiguous: bool) -> tuple[Reaso
         return Reason.NOT_CONTIGUOUS, f"{run.topic}/{run.partition} is bound up to {end}, the run starts at {run.lower}"
     if run.lower >= end:
         return None
+    found = met(intervals, run)
+    return None if found is None else (Reason.OVERLAP, overlap(run, found))
+
+
+def met(intervals: Sequence[Interval], run: Run) -> Interval | None:
+    """The first of ``intervals``, disjoint and ascending, that has some of the offsets of ``run``."""
     at = bisect_right(intervals, (run.lower, run.lower)) - 1
     for lower, upper in intervals[max(at, 0) : at + 2]:
         if lower < run.upper and run.lower < upper:
-            return Reason.OVERLAP, f"{run.topic}/{run.partition} [{run.lower}, {run.upper}) meets [{lower}, {upper})"
+            return lower, upper
     return None
+
+
+def overlap(run: Run, found: Interval) -> str:
+    """What is told of ``run`` where it was :func:`met`."""
+    return f"{run.topic}/{run.partition} [{run.lower}, {run.upper}) meets [{found[0]}, {found[1]})"
 
 
 def cover(coverage: immutables.Map, run: Run) -> immutables.Map:
@@ -152,9 +163,8 @@ def settle(bound: Bound, run: Run) -> Bound | tuple[Reason, str]:
         return Reason.NOT_THERE, f"{told} are no whole runs"
     if any(pinned(each.run) is not None for each in meets):
         return Reason.NOT_THERE, f"{told} is of a user's topic"
-    counts = [each.run.rows for each in meets]
-    rows = -1 if min(counts) < 0 else sum(counts)
-    one = BoundRun(max(each.ts for each in meets), Run(*partition, run.lower, run.upper, SETTLED, rows))
+    whole = Run(*partition, run.lower, run.upper, SETTLED, _rows_in(meets))
+    one = BoundRun(max(each.ts for each in meets), whole)
     gone = frozenset(each.run for each in meets)
     base = sorted((one, *(each for each in bound.base if each.run not in gone)), key=lambda each: each.run[:3])
     return bound._replace(base=tuple(base))
@@ -206,6 +216,12 @@ def _merge(left: BoundRun, right: BoundRun) -> BoundRun:
     attempt = one.attempt if one.attempt == two.attempt else pins.pop() if pins else ""
     run = Run(one.topic, one.partition, one.lower, two.upper, attempt, rows)
     return BoundRun(max(left.ts, right.ts), run)
+
+
+def _rows_in(runs: Iterable[BoundRun]) -> int:
+    """Of all of them together, -1 if any does not say."""
+    counts = [each.run.rows for each in runs]
+    return -1 if any(count < 0 for count in counts) else sum(counts)
 
 
 class BoundRuns(NamedTuple):
@@ -271,8 +287,7 @@ class BoundRuns(NamedTuple):
     @property
     def row_count(self) -> int:
         """Rows in all runs together, -1 if any run does not say."""
-        counts = [each.run.rows for each in (*self.bound.base, *self.bound.recent)]
-        return -1 if any(count < 0 for count in counts) else sum(counts)
+        return _rows_in((*self.bound.base, *self.bound.recent))
 
     def pins(self) -> frozenset[str]:
         """The ids of the topics that the runs say they are of: one, or none where no run says."""

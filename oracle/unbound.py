@@ -12,12 +12,12 @@ hangs on claims or on anybody's clock: who claimed nothing and comes too late is
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import insort
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from collection.binding import Run
-from oracle.bindings import Bound, Interval, Partition
+from oracle.bindings import Bound, Interval, Partition, met, overlap
 from oracle.errors import Reason
 from oracle.model import Offsets
 
@@ -65,16 +65,16 @@ def given_up(
     taken: list[Interval] = []
     whys: list[tuple[Reason, str] | None] = []
     for run in asked:
-        place, told = run[2:4], f"{run.topic}/{run.partition} [{run.lower}, {run.upper})"
+        told = f"{run.topic}/{run.partition} [{run.lower}, {run.upper})"
         why = None
         if not intervals or run.upper > intervals[-1][1]:
             why = Reason.NOT_THERE, f"{told} is not before what is bound"
-        elif met := _met(intervals, place) or _met(taken, place):
-            why = Reason.OVERLAP, f"{told} meets [{met[0]}, {met[1]})"
-        elif _met(held, place):
+        elif found := met(intervals, run) or met(taken, run):
+            why = Reason.OVERLAP, overlap(run, found)
+        elif met(held, run):
             why = Reason.CLAIMED, f"{told} is claimed"
         else:
-            insort(taken, place)
+            insort(taken, (run.lower, run.upper))
         whys.append(why)
     if not taken:
         return bound, whys
@@ -91,12 +91,6 @@ def _merged(intervals: Iterable[Interval]) -> list[Interval]:
         else:
             found.append((lower, upper))
     return found
-
-
-def _met(intervals: Sequence[Interval], place: Interval) -> Interval | None:
-    """The last of disjoint ascending ``intervals`` that ``place`` overlaps."""
-    at = bisect_left(intervals, (place[1], place[1])) - 1
-    return intervals[at] if at >= 0 and place[0] < intervals[at][1] else None
 
 
 def gaps(bound: Bound, partition: Partition) -> Iterator[tuple[int, int]]:

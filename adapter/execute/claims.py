@@ -70,6 +70,7 @@ class Claims:
             log.warning("written rows were not claimed", extra=told)
 
     async def _claim(self, offsets: Offsets) -> None:
+        """One that is refused at once keeps no other from being made."""
         await self._oracle.claim_async(offsets)
 
     async def _work(self) -> None:

@@ -98,12 +98,11 @@ class OfTable(Sequence[Any]):
 class Buffer:
     """Of one transaction.  ``size`` is in bytes; ``placed`` are the entries of which there are more on topics."""
 
-    def __init__(self, entries: Iterable[Entry] = ()) -> None:
+    def __init__(self) -> None:
         self._entries: list[Any] = []
         self._of: dict[str, OfTable] = {}
         self.size = 0
         self.placed: list[Any] = []
-        self.extend(entries)
 
     def copy(self) -> Buffer:
         """Another one with the same entries."""

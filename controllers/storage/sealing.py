@@ -6,12 +6,12 @@ cut that anybody may still have to read from a topic, or may still bind.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
 from collection.binding import BoundRun, Run
-from oracle.bindings import Bound, Interval, Partition
+from oracle.bindings import Bound, Partition
 from segments.fold import Sealed
 from segments.model import RUNS_MAX, Segment
 from segments.unsealed import unsealed
@@ -121,12 +121,6 @@ def parts_of(files: Sequence[Segment]) -> int:
     """Into how many parts ``files`` go that are written anew: each is in memory at once."""
     rows_in = -(-sum(each.changes for each in files) // FILE_ROWS)
     return max(rows_in, -(-sum(each.loaded for each in files) // MERGED_LOADED))
-
-
-def spaces(sealed: Sealed, run: Run) -> Iterator[Interval]:
-    """The offsets of ``run`` that are not sealed, as intervals."""
-    whole = BoundRun(0, run)
-    return ((each.run.lower, each.run.upper) for each in unsealed((whole,), sealed))
 
 
 def cuts(bound: Bound, sealed: Sealed, topic: str, gaps_are_garbage: bool) -> dict[int, int]:

@@ -12,7 +12,6 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 
 from collection.binding import BoundRun, Run
-from controllers.storage.sealing import spaces
 from journal.errors import Conflict, Rejected
 from journal.names import TopicNames
 from oracle.bindings import Bound
@@ -57,8 +56,7 @@ class Settling:
             if next(unsealed(runs, sealed), None) is not None:
                 continue  # this process has not heard of what another one sealed before it cut
             whole = Run(topic, partition, runs[0].run.lower, runs[-1].run.upper)
-            between = [whole._replace(lower=lower, upper=upper)
-                       for lower, upper in spaces(sealed, whole)]  # fmt: skip
+            between = [each.run for each in unsealed((BoundRun(0, whole),), sealed)]
             try:
                 for at in range(0, len(between), RUNS_MAX):
                     self._exchange(Exchange(name, runs=tuple(between[at : at + RUNS_MAX])))

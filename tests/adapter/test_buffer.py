@@ -57,7 +57,9 @@ def test_it_is_a_list_with_savepoints() -> None:
                 buffer.append(plain[-1])
             if rng.random() < 0.7:
                 check(rng, buffer, plain)
-        assert list(Buffer(buffer)) == plain
+        another = Buffer()
+        another.extend(buffer)
+        assert list(another) == plain
         check(rng, buffer.copy(), plain)
 
 
