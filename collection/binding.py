@@ -52,7 +52,7 @@ def pinned(run: Run) -> str | None:
     return run.attempt[len(PIN) :] if run.attempt.startswith(PIN) else None
 
 
-SETTLED = "settled:"
+RETIRED = "retired:"
 """What a run carries as its attempt whose rows are in files alone: its topic was cut behind it (I5)."""
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import immutables
 
-from collection.binding import INLINE, PIN, SETTLED, BoundRun, Inline, Run, pinned
+from collection.binding import INLINE, PIN, RETIRED, BoundRun, Inline, Run, pinned
 from journal.errors import InvalidUsage
 from oracle.errors import Reason, SnapshotTooOld
 from oracle.growing import Growing
@@ -145,7 +145,7 @@ def _put(carried: BoundRun, places: Mapping[int, Run]) -> BoundRun:
     return BoundRun(carried.ts, places[run.lower]._replace(attempt=run.attempt, rows=run.rows))
 
 
-def settle(bound: Bound, run: Run) -> Bound | tuple[Reason, str]:
+def retire(bound: Bound, run: Run) -> Bound | tuple[Reason, str]:
     """``bound`` where all that was bound in ``run``, at or below ``since``, is one run whose rows are in files alone;
     or why it is not.
 
@@ -163,7 +163,7 @@ def settle(bound: Bound, run: Run) -> Bound | tuple[Reason, str]:
         return Reason.NOT_THERE, f"{told} are no whole runs"
     if any(pinned(each.run) is not None for each in meets):
         return Reason.NOT_THERE, f"{told} is of a user's topic"
-    whole = Run(*partition, run.lower, run.upper, SETTLED, _rows_in(meets))
+    whole = Run(*partition, run.lower, run.upper, RETIRED, _rows_in(meets))
     one = BoundRun(max(each.ts for each in meets), whole)
     gone = frozenset(each.run for each in meets)
     base = sorted((one, *(each for each in bound.base if each.run not in gone)), key=lambda each: each.run[:3])
@@ -197,7 +197,7 @@ def _adjacent(left: Run, right: Run) -> bool:
         return False
     if left.topic == INLINE:  # their rows are theirs alone
         return False
-    if SETTLED in (left.attempt, right.attempt):
+    if RETIRED in (left.attempt, right.attempt):
         return False
     return pinned(left) == pinned(right) or not left.attempt or not right.attempt
 

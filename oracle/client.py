@@ -284,14 +284,14 @@ class Oracle(CheckpointedLog[OracleState]):
         check_offsets(unbound)
         return self._link.call(Kind.GIVE_UP, unbound, offsets_weight(unbound))
 
-    def settle(self, offsets: Offsets) -> Future[None]:
+    def retire(self, offsets: Offsets) -> Future[None]:
         """The rows of ``offsets`` are in files, by the log of segments, and on no topic.  No reader can tell.
 
         Fails with ``Rejected`` where they are not all bound or given up, as whole runs that nobody tells apart any
         more; ``Unavailable`` or ``Indeterminate``.
         """
         check_offsets(offsets)
-        return self._link.call(Kind.SETTLE, offsets, offsets_weight(offsets))
+        return self._link.call(Kind.RETIRE, offsets, offsets_weight(offsets))
 
     def compact(self, policy: CheckpointPolicy = CHECKPOINT_POLICY, kept: Mapping[str, int] = NONE_KEPT) -> None:
         """Move ``since``, by one record.

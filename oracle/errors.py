@@ -31,7 +31,7 @@ class Reason(StrEnum):
     HELD = "too many rows are held"
     """The log carries as many rows as it may: these have to go to a topic."""
     NOT_THERE = "not there"
-    """What is to be moved, given up, settled or exchanged is not what it is taken for, or not any more: another process
+    """What is to be moved, given up, retired or exchanged is not what it is taken for, or not any more: another process
     was first, or the collection is gone."""
     CLAIMED = "claimed"
     """Offsets that somebody is still to bind: not given up now."""

@@ -16,7 +16,7 @@ from collection.binding import Binding, Inline, Move, Run
 from journal.api import Entry
 from journal.timestamps import CATALOG, TABLE, CatalogTs, DataTs
 from oracle import conflicts
-from oracle.bindings import NOTHING, Bound, Partition, bind, carry, coalesce, cover, move, refused, settle
+from oracle.bindings import NOTHING, Bound, Partition, bind, carry, coalesce, cover, move, refused, retire
 from oracle.errors import Reason
 from oracle.model import CommitPart, Kind, Outcome, Record, Stamp, Verdict
 from oracle.one_verdict import opened
@@ -196,12 +196,12 @@ def _give_up(state: OracleState, record: Record) -> _Folded:
     return _Folded(state, tuple(verdicts))
 
 
-def _settle(state: OracleState, record: Record) -> _Folded:
+def _retire(state: OracleState, record: Record) -> _Folded:
     """Each range as a whole or not at all; no reader can tell, at any timestamp (I5): the rows are elsewhere, by the
     log of segments."""
     verdicts = []
     for collection, run in record.offsets:
-        found = settle(state.bound.get(collection, NOTHING), run)
+        found = retire(state.bound.get(collection, NOTHING), run)
         if isinstance(found, Bound):
             state = state._replace(bound=state.bound.set(collection, found))
             verdicts.append(Verdict())
@@ -301,6 +301,6 @@ _APPLY: dict[Kind, Callable[[OracleState, Record], _Folded]] = {
     Kind.MOVE: _move,
     Kind.CLAIM: _claim,
     Kind.GIVE_UP: _give_up,
-    Kind.SETTLE: _settle,
+    Kind.RETIRE: _retire,
     Kind.FENCE: _nothing,
 }

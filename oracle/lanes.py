@@ -80,7 +80,7 @@ def move_weight(move: Move) -> int:
 
 
 def offsets_weight(offsets: Offsets) -> int:
-    """As :func:`part_weight`, of offsets that are claimed, given up or settled."""
+    """As :func:`part_weight`, of offsets that are claimed, given up or retired."""
     return 4 * (len(offsets.collection) + len(offsets.run.topic) + len(offsets.run.attempt)) + 100
 
 
@@ -161,7 +161,7 @@ def make_lanes(
         Lane(LaneSpec(Kind.MOVE, MOVES_MAX), move, stamped(lambda _verdict: None)),
         Lane(LaneSpec(Kind.CLAIM, OFFSETS_MAX), offsets(Kind.CLAIM), done),
         Lane(LaneSpec(Kind.GIVE_UP, OFFSETS_MAX), offsets(Kind.GIVE_UP), stamped(lambda _verdict: None)),
-        Lane(LaneSpec(Kind.SETTLE, OFFSETS_MAX), offsets(Kind.SETTLE), stamped(lambda _verdict: None)),
+        Lane(LaneSpec(Kind.RETIRE, OFFSETS_MAX), offsets(Kind.RETIRE), stamped(lambda _verdict: None)),
     ]
 
 

@@ -38,7 +38,7 @@ KEPT_MAX = 10_000
 """Collections that a record may name as kept: at most 3 MB."""
 
 OFFSETS_MAX = 4_000
-"""Ranges of offsets that a record may claim, give up or settle: at most 3 MB with the longest names."""
+"""Ranges of offsets that a record may claim, give up or retire: at most 3 MB with the longest names."""
 
 
 class Kind(StrEnum):
@@ -67,7 +67,7 @@ class Kind(StrEnum):
     """These offsets were written by somebody who is still to bind them: they are not given up for a while."""
     GIVE_UP = "give_up"
     """Nobody is to bind these offsets any more: a commit of them is refused from here on, as of what is bound."""
-    SETTLE = "settle"
+    RETIRE = "retire"
     """Rows of these offsets are in files alone, and nobody tells apart when which was bound: they are one run."""
     FENCE = "fence"
     """Nothing but its number: no record of its writer with a smaller one counts from here on (as after any record)."""
@@ -88,7 +88,7 @@ class Kept(NamedTuple):
 
 
 class Offsets(NamedTuple):
-    """Offsets ``run`` of the topic of ``collection``: to be claimed, given up or settled, as the record's kind says."""
+    """Offsets ``run`` of the topic of ``collection``: to be claimed, given up or retired, as the record's kind says."""
 
     collection: str
     run: Run

@@ -30,13 +30,13 @@ from oracle.model import (
 )
 from schemas import codec
 
-OF_OFFSETS = frozenset((Kind.CLAIM, Kind.GIVE_UP, Kind.SETTLE))
+OF_OFFSETS = frozenset((Kind.CLAIM, Kind.GIVE_UP, Kind.RETIRE))
 
 ORACLE_RECORD = "oracle_record"
 
 CARRYING, KEEPING, GIVING_UP = 2, 3, 4
 """From which version on commits carry rows, history of some collections is kept for longer, and offsets are claimed,
-given up and settled."""
+given up and retired."""
 
 RECORD_VERSIONS = (1, CARRYING, KEEPING, GIVING_UP)
 """Of records on the oracle's topic.  One above what is in force (``OracleState.record_version``) counts for nobody,
@@ -44,7 +44,7 @@ also for code that could read it: two releases side by side must fold the same. 
 counts (``Kind.FORMAT``), and it is written where the catalog's format keeps out code that does not know it.
 
 Version 2 lets commits carry rows, and rows be moved out of them; version 3 lets a COMPACT spare collections; version 4
-has claims on offsets, gives up such as nobody binds, and settles those whose rows are in files alone."""
+has claims on offsets, gives up such as nobody binds, and retires those whose rows are in files alone."""
 
 
 class Malformed(ValueError):
@@ -105,7 +105,7 @@ def encode_record(record: Record, version: int = 1) -> bytes:
     if version < KEEPING and record.kept:
         raise ValueError("no record below version 3 keeps history")
     if version < GIVING_UP and record.offsets:
-        raise ValueError("no record below version 4 claims, gives up or settles offsets")
+        raise ValueError("no record below version 4 claims, gives up or retires offsets")
     return codec.encode(
         ORACLE_RECORD,
         {

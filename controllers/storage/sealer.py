@@ -35,10 +35,10 @@ from controllers.storage.clustering import key_of
 from controllers.storage.cutting import Cuts, is_of_the_user
 from controllers.storage.giving_up import PATIENCE_S, GivingUp
 from controllers.storage.reconcile import is_below
+from controllers.storage.retiring import Retiring
 from controllers.storage.rewriting import Read, merged, rewritten
 from controllers.storage.sealed_files import SealedFiles
 from controllers.storage.sealing import SEAL_FACTOR, Shape
-from controllers.storage.settling import Settling
 from controllers.vacuum import ALL_ROWS, WAITING_MAX, Asked, Waiting, Won
 from journal.errors import Indeterminate, Rejected, TidemarkError, Unavailable
 from journal.names import TopicNames
@@ -160,7 +160,7 @@ class Sealer:
         """Likewise, files that hold one key and still do after they were written anew."""
         self._cuts = Cuts(bootstrap, names, waits.grace_s, clock)
         self._giving_up = GivingUp(names, oracle, waits.patience_s, clock)
-        self._settling = Settling(names, oracle, self._exchange)
+        self._retiring = Retiring(names, oracle, self._exchange)
         self._move_at = clock()
         """When ``since`` may be moved again."""
         self._swept: tuple[float, int] | None = None
@@ -258,7 +258,7 @@ class Sealer:
             "files": told, "files_in_all": len(files), "collections": sums,
             "collections_in_all": len(state.collections), "gone": gone, "failing": failing,
             "exchanges": self._exchanges, "cuts": self._cuts.count, "collected": self._collected,
-            "given_up": self._giving_up.count, "settled": self._settling.count,
+            "given_up": self._giving_up.count, "retired": self._retiring.count,
             "files_written": self._files.written, "bytes_written": self._files.written_bytes,
         }  # fmt: skip
 
@@ -282,7 +282,7 @@ class Sealer:
         self._collect()
         self._sweep()
         self._giving_up.look(image, self._oracle.state, self._segments.state)
-        self._settling.look(self._cuts.cut, self._oracle.state, self._segments.state)
+        self._retiring.look(self._cuts.cut, self._oracle.state, self._segments.state)
 
     def checkpoint_due(self, every: int) -> bool:
         """Whether its log has so many records above the newest image."""

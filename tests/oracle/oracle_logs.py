@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from collection.binding import SETTLED, Binding, Inline, Move, Run
+from collection.binding import RETIRED, Binding, Inline, Move, Run
 from journal.api import Entry
 from oracle.bindings import NOTHING, carried
 from oracle.fold import fold
@@ -29,7 +29,7 @@ class Log:
         self.moved = {}
         """(collection, partition, offset) -> what lies there, of rows that the log carried before."""
         self.in_files = set()
-        """(collection, partition, offset) of what was settled: no others of a settled run are rows."""
+        """(collection, partition, offset) of what was retired: no others of a retired run are rows."""
 
     def add(self, kind=Kind.BARRIER, *, writer="w", incarnation=1, catalog_upper=0, **fields):
         self.seq += 1
@@ -69,13 +69,13 @@ class Log:
                 self.moved[collection, partition, lower + place] = there[number + place]
         return verdict
 
-    def settle(self, collection, lower, upper, partition=0):
+    def retire(self, collection, lower, upper, partition=0):
         """Have those offsets be in files alone; return the verdict."""
         there = [each.run for each in self.state.bound.get(collection, NOTHING).base if each.run.partition == partition]
-        places = {(collection, partition, offset) for each in there if each.attempt != SETTLED and each.topic
+        places = {(collection, partition, offset) for each in there if each.attempt != RETIRED and each.topic
                   for offset in range(max(lower, each.lower), min(upper, each.upper))}  # fmt: skip
         asked = (Offsets(collection, run(collection, lower, upper, "", partition)),)
-        [verdict] = self.add(Kind.SETTLE, offsets=asked).verdicts
+        [verdict] = self.add(Kind.RETIRE, offsets=asked).verdicts
         if verdict.reason is None:
             self.in_files |= places
         return verdict
@@ -90,7 +90,7 @@ class Log:
                 continue
             for offset in range(each.run.lower, each.run.upper):
                 place = (collection, each.run.partition, offset)
-                if each.run.attempt == SETTLED and place not in self.in_files:
+                if each.run.attempt == RETIRED and place not in self.in_files:
                     continue
                 found.append(self.moved.get(place, place))
         return sorted(found, key=repr)
@@ -147,8 +147,8 @@ def random_log(seed, length):
         elif kind in (Kind.CLAIM, Kind.GIVE_UP) and log.state.record_version >= GIVING_UP:
             asked = [_random_unbound(rng, log) for _ in range(rng.randint(0, 2))]
             log.add(kind, offsets=tuple(asked), **envelope)
-        elif kind is Kind.SETTLE and log.state.record_version >= GIVING_UP:
-            _random_settle(rng, log)
+        elif kind is Kind.RETIRE and log.state.record_version >= GIVING_UP:
+            _random_retire(rng, log)
         elif kind is Kind.FENCE and log.entries:
             log.add_bytes(rng.choice(log.entries).value)  # a copy, or something late
         else:
@@ -180,14 +180,14 @@ def _random_unbound(rng, log):
     return Offsets(collection, run(collection, lower, upper, rng.choice(["r1", "r2"]), partition))
 
 
-def _random_settle(rng, log):
+def _random_retire(rng, log):
     """Of whole runs, mostly."""
     collection, partition = rng.choice("abcd"), rng.choice([0, 1, 7])
     base = log.state.bound.get(collection, NOTHING).base
     places = [each.run for each in base if each.run.topic and each.run.partition == partition]
     lower, upper = rng.choice(places).lower if places else 0, rng.choice(places).upper if places else 3
     lower = max(0, lower + rng.choice([0, 0, 0, 1, -1]))
-    log.settle(collection, lower, max(lower + 1, upper), partition)
+    log.retire(collection, lower, max(lower + 1, upper), partition)
 
 
 def _random_part(rng, log, next_offset):

@@ -131,7 +131,7 @@ def test_older_code_beside_us_is_told_nothing_of_it():
     log.write("a", 0, 3, ts=1)
     log.write("a", 4, 5, ts=2)
     state = log.state
-    for kind in (Kind.CLAIM, Kind.GIVE_UP, Kind.SETTLE):
+    for kind in (Kind.CLAIM, Kind.GIVE_UP, Kind.RETIRE):
         record = Record(Token("w", 1, 99), 0, kind, offsets=(unbound,))
         with pytest.raises(ValueError, match="version 4"):
             encode_record(record, KEEPING)

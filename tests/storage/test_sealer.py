@@ -14,12 +14,12 @@ import pytest
 
 from catalog_log.objects import Column, Table
 from catalog_log.records import GIVING_UP_FROM
-from collection.binding import SETTLED, Binding
+from collection.binding import RETIRED, Binding
 from collection.columns import DIFF
 from controllers.compute.feed import Feed
 from controllers.compute.relation import Relation
 from controllers.storage import clustering as apart
-from controllers.storage import cutting, rewriting, sealed_files, sealing, settling
+from controllers.storage import cutting, retiring, rewriting, sealed_files, sealing
 from controllers.storage import sealer as module
 from controllers.vacuum import WAITING_MAX, Asked, Won
 from journal.errors import Conflict, Indeterminate, Rejected, Unavailable
@@ -478,7 +478,7 @@ def test_bindings_do_not_grow_with_what_was_given_up(world: World) -> None:
     before, stale = type(late).state, None
     gaps = 0
     for n in range(6):
-        for k in range(settling.RUNS_LEFT):
+        for k in range(retiring.RUNS_LEFT):
             world.insert("u1", (k, n, 1), garbage=True)
             gaps += 1
         sealed(world, sealer)
@@ -487,13 +487,13 @@ def test_bindings_do_not_grow_with_what_was_given_up(world: World) -> None:
         for waits in (WAITS.patience_s, 0, WAITS.grace_s + 1):
             world.passes(waits)
             sealer.look()
-        assert len(world.oracle.state.bound["u1"].base) <= 2 * settling.RUNS_LEFT
+        assert len(world.oracle.state.bound["u1"].base) <= 2 * retiring.RUNS_LEFT
         world.check("u1")
         if n % 2:
             sealer = world.sealer()
-    assert world.oracle.state.bound["u1"].base[0].run.attempt == SETTLED
+    assert world.oracle.state.bound["u1"].base[0].run.attempt == RETIRED
     [sealed_through] = sealer._segments.state.sealed("u1").coverage.values()
-    assert len(sealed_through) <= 2 * settling.RUNS_LEFT
+    assert len(sealed_through) <= 2 * retiring.RUNS_LEFT
     assert world.topics.starts["u1"] == 2 * gaps
     told = []
 

@@ -14,7 +14,7 @@ import pytest
 from collection.columns import DIFF
 from controllers.compute import feed
 from controllers.storage import clustering as apart
-from controllers.storage import rewriting, sealed_files, sealing, settling
+from controllers.storage import retiring, rewriting, sealed_files, sealing
 from controllers.storage import sealer as module
 from controllers.storage.sealer import Sealer
 from journal.errors import Conflict, TidemarkError
@@ -63,7 +63,7 @@ def live(world: World, monkeypatch: pytest.MonkeyPatch, seed: int) -> int:
     monkeypatch.setattr(sealing, "FILE_ROWS", 12)
     monkeypatch.setattr(sealed_files, "FILE_ROWS", 12)
     monkeypatch.setattr(apart, "CROWD", 1 + seed % 3)
-    monkeypatch.setattr(settling, "RUNS_LEFT", 1)
+    monkeypatch.setattr(retiring, "RUNS_LEFT", 1)
     world.create("u2")
     if seed % 3:
         world.cluster("u2", *(("v",), ("k", "v"))[seed % 2])

@@ -1,4 +1,4 @@
-"""What was bound below where a topic is cut becomes one run, however many it was (:func:`oracle.bindings.settle`).
+"""What was bound below where a topic is cut becomes one run, however many it was (:func:`oracle.bindings.retire`).
 
 Runs that have a gap between them which was given up never become one by themselves, and everybody who reads looks at
 each.  Promises: that the log of segments says of all those offsets that they are in files, of gaps too, before the
@@ -30,7 +30,7 @@ RUNS_LEFT = 16
 everybody a hundred."""
 
 
-class Settling:
+class Retiring:
     """For one thread.  ``exchange`` has the log of segments say something, and raises what keeps it from it."""
 
     def __init__(self, names: TopicNames, oracle: Oracle, exchange: Callable[[Exchange], None]) -> None:
@@ -41,7 +41,7 @@ class Settling:
         """Runs that became one with others by this process."""
 
     def look(self, cut: Mapping[tuple[str, int], int], oracle: OracleState, segments: SegmentsState) -> None:
-        """Settle what is below where partitions were ``cut``.  Raises ``Unavailable`` or ``Indeterminate``."""
+        """Retire what is below where partitions were ``cut``.  Raises ``Unavailable`` or ``Indeterminate``."""
         if oracle.record_version < GIVING_UP:
             return
         for (name, partition), below in cut.items():
@@ -60,12 +60,12 @@ class Settling:
             try:
                 for at in range(0, len(between), RUNS_MAX):
                     self._exchange(Exchange(name, runs=tuple(between[at : at + RUNS_MAX])))
-                self._oracle.settle(Offsets(name, whole)).result()
+                self._oracle.retire(Offsets(name, whole)).result()
             except (Conflict, Rejected) as error:  # another controller was first, or it was dropped
                 log.info("runs stay for a while", extra={"collection": name, "reason": error.detail})
                 continue
             self.count += len(runs)
-            log.info("settled", extra={"collection": name, "partition": partition, "runs": len(runs),
+            log.info("retired", extra={"collection": name, "partition": partition, "runs": len(runs),
                                        "below": whole.upper})  # fmt: skip
 
 
