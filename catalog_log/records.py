@@ -15,7 +15,7 @@ from catalog_log.object_records import from_record, to_record, version_of
 from catalog_log.objects import Item
 from schemas import codec
 
-FORMAT_VERSION = 16
+FORMAT_VERSION = 17
 """The catalog format that this code begins new catalogs with.  It lives in the genesis of every catalog and is not the
 code's version: two code versions run side by side as long as both know the catalog's, and each writes what that allows.
 
@@ -38,7 +38,8 @@ Format 13 has commits name keys in the order of their values, and sources whose 
 ``WEBHOOKS_FROM``.
 Format 14 has such whose bodies are many rows: ``POSTED_MANY_FROM``.
 Format 15 lets a record of a command topic hold many commands: ``COMMANDS_TOGETHER_FROM``.
-Format 16 lets the oracle's log give up offsets that nobody binds: ``GIVING_UP_FROM``."""
+Format 16 lets the oracle's log give up offsets that nobody binds: ``GIVING_UP_FROM``.
+Format 17 lets small collections share files, with rows that the oracle's log carried: ``SHARED_FILES_FROM``."""
 
 DEFINITIONS_FROM = 3
 """The first format in which a view is a :class:`~catalog_log.objects.Definition`, not
@@ -113,6 +114,11 @@ knows format 14 alone would skip it, and take nothing that comes behind it."""
 GIVING_UP_FROM = 16
 """The first format in which offsets of a topic may be claimed and given up by the oracle's records (version 4): code
 that knows format 15 alone would bind what was given up."""
+
+SHARED_FILES_FROM = 17
+"""The first format in which files of several collections may be one, and rows that the oracle's log carries may be
+sealed (version 5 of its records, 3 of those of segments): code that knows format 16 alone would move these rows to a
+topic as well."""
 
 KNOWN_FORMATS = frozenset(range(1, FORMAT_VERSION + 1))
 """Catalog formats that this code can fold.  Any other in a genesis stops the process."""

@@ -107,7 +107,7 @@ class RunReader:
             raise InvalidUsage(f"unknown row format {format!r}")
         bound = list(bound)
         yield from carried_chunks(bound, columns)
-        spans = _spans(each for each in bound if not each.value)
+        spans = _spans(on_topics(bound))
         if not spans:
             return
         found = 0
@@ -189,7 +189,7 @@ class RunReader:
 
 def check_all_there(bound: Iterable[BoundRun], rows: int) -> None:
     """Raise 58P01 where all of ``bound`` in user's topics gave fewer ``rows`` than were bound."""
-    runs = [each.run for each in bound if not each.value]
+    runs = [each.run for each in on_topics(bound)]
     wanted = sum(max(run.rows, 0) for run in runs)
     if rows < wanted:
         raise Rejected(  # they do not come back, so that nobody need ask again
@@ -198,6 +198,20 @@ def check_all_there(bound: Iterable[BoundRun], rows: int) -> None:
             detail=f"{wanted} were read and bound, of which {rows} are there",
             hint="is the topic compacted? a source that is copied (one with INCLUDE OFFSET is) keeps what it has read",
         )
+
+
+def on_topics(bound: Iterable[BoundRun]) -> list[BoundRun]:
+    """Those of ``bound`` whose rows are on topics.
+
+    Raises ``Unavailable`` 58P01 where the log carries some no more: they are in files, of which whoever asks has not
+    heard yet.
+    """
+    found = [each for each in bound if not each.value]
+    for each in found:
+        if each.run.topic == INLINE:
+            raise Unavailable("rows are no longer in the log", sqlstate="58P01",
+                              detail=f"those with numbers below {each.run.upper} are in files")  # fmt: skip
+    return found
 
 
 def carried_chunks(bound: Iterable[BoundRun], columns: Columns) -> Iterator[tuple[pa.Table, pa.Array]]:
@@ -257,8 +271,6 @@ def _spans(bound: Iterable[BoundRun]) -> dict[tuple[str, int], list[_Span]]:
     """Spans per partition, the *next* one last (they are popped)."""
     by_partition: dict[tuple[str, int], list[BoundRun]] = {}
     for each in bound:
-        if each.run.topic == INLINE:
-            raise InvalidUsage("rows that the log carries are in what is bound, not where a run says")
         if each.run.upper > each.run.lower:
             by_partition.setdefault((each.run.topic, each.run.partition), []).append(each)
     spans: dict[tuple[str, int], list[_Span]] = {}

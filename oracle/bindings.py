@@ -103,13 +103,23 @@ def carry(bound: Bound, ts: int, rows: Inline) -> Bound:
 
 def carried(bound: Bound) -> Iterator[BoundRun]:
     """The runs whose rows the log carries, in the order of their numbers."""
-    yield from takewhile(lambda each: each.value, bound.base)  # no name of a topic is before theirs
+    yield from carried_for_good(bound)
     yield from (each for each in bound.recent if each.value)
 
 
-def move(bound: Bound, places: Mapping[int, Run], coverage: immutables.Map) -> tuple[Bound, list[BoundRun]] | None:
+def carried_for_good(bound: Bound) -> Iterator[BoundRun]:
+    """Those of them that are at or below ``since``."""
+    # No name of a topic is before theirs; what is retired of them has no rows here any more.
+    yield from (each for each in takewhile(lambda each: each.run.topic == INLINE, bound.base) if each.value)
+
+
+def move(
+    bound: Bound, places: Mapping[int, Run], coverage: immutables.Map, of_base: bool = True
+) -> tuple[Bound, list[BoundRun], int] | None:
     """``bound`` where the batches of those numbers are the records of those runs (one each), at the same timestamps,
-    and what these batches were; ``None`` unless the log carries them all.  ``coverage`` already has the runs.
+    what these batches were, and how many of them, which come first, were at or below ``since``; ``None`` unless the log
+    carries them all.  ``coverage`` already has the runs.
+    ``of_base``: whether such may be at or below ``since`` (:data:`oracle.records.CARRIED_SEALED`).
 
     Writers and rows stay as the batches say: who moves them says nothing new about them.
 
@@ -127,17 +137,17 @@ def move(bound: Bound, places: Mapping[int, Run], coverage: immutables.Map) -> t
             if each.run.lower <= lowest:
                 break
     taken = [recent[index] for index in reversed(found)]
-    base = bound.base
+    base, settled = bound.base, 0
     if len(found) < len(places):
-        old = [each for each in takewhile(lambda each: each.value, base) if each.run.lower in places]
+        old = [each for each in carried_for_good(bound) if each.run.lower in places] if of_base else []
         if len(found) + len(old) < len(places):
             return None
         gone = frozenset(each.run.lower for each in old)
         stay = [each for each in base if not each.value or each.run.lower not in gone]
         base = _merged((*stay, *(_put(each, places) for each in old)))
-        taken = [*old, *taken]
+        taken, settled = [*old, *taken], len(old)
     recent = recent.replaced({index: _put(recent[index], places) for index in found})
-    return Bound(base, recent, coverage, bound.last_change), taken
+    return Bound(base, recent, coverage, bound.last_change), taken, settled
 
 
 def _put(carried: BoundRun, places: Mapping[int, Run]) -> BoundRun:

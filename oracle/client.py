@@ -48,7 +48,7 @@ from oracle.model import (
     check_part,
     check_ts,
 )
-from oracle.records import CARRYING, KEEPING
+from oracle.records import CARRIED_SEALED, CARRYING, KEEPING
 from oracle.retention import NONE_KEPT, kept_since
 from oracle.state import EMPTY, OracleState
 
@@ -285,12 +285,13 @@ class Oracle(CheckpointedLog[OracleState]):
         return self._link.call(Kind.GIVE_UP, unbound, offsets_weight(unbound))
 
     def retire(self, offsets: Offsets) -> Future[None]:
-        """The rows of ``offsets`` are in files, by the log of segments, and on no topic.  No reader can tell.
+        """The rows of ``offsets`` are in files, by the log of segments, and on no topic; or, where these are numbers of
+        what the log carries, it carries them no more.  No reader can tell.
 
         Fails with ``Rejected`` where they are not all bound or given up, as whole runs that nobody tells apart any
         more; ``Unavailable`` or ``Indeterminate``.
         """
-        check_offsets(offsets)
+        check_offsets(offsets, may_be_carried=self.state.record_version >= CARRIED_SEALED)
         return self._link.call(Kind.RETIRE, offsets, offsets_weight(offsets))
 
     def compact(self, policy: CheckpointPolicy = CHECKPOINT_POLICY, kept: Mapping[str, int] = NONE_KEPT) -> None:

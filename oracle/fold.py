@@ -12,16 +12,28 @@ from typing import NamedTuple
 
 import immutables
 
-from collection.binding import Binding, Inline, Move, Run
+from collection.binding import INLINE, Binding, BoundRun, Inline, Move, Run
 from journal.api import Entry
 from journal.timestamps import CATALOG, TABLE, CatalogTs, DataTs
 from oracle import conflicts
-from oracle.bindings import NOTHING, Bound, Partition, bind, carry, coalesce, cover, move, refused, retire
+from oracle.bindings import (
+    NOTHING,
+    Bound,
+    Partition,
+    bind,
+    carried_for_good,
+    carry,
+    coalesce,
+    cover,
+    move,
+    refused,
+    retire,
+)
 from oracle.errors import Reason
 from oracle.model import CommitPart, Kind, Outcome, Record, Stamp, Verdict
 from oracle.one_verdict import opened
-from oracle.records import RECORD_VERSIONS, decode_record
-from oracle.state import HELD_BYTES_MAX, HELD_RUN_BYTES, OracleState, held_bytes
+from oracle.records import CARRIED_SEALED, RECORD_VERSIONS, decode_record
+from oracle.state import HELD_BYTES_MAX, HELD_RUN_BYTES, OracleState, held_bytes, held_for_good
 from oracle.timeline import TIMELINES_MAX, Timeline
 from oracle.unbound import Claim, claimed, given_up
 
@@ -156,18 +168,24 @@ def _move_in(state: OracleState, collection: str, moves: Sequence[Move]) -> tupl
             if number + place in places:
                 return state, Verdict(0, Reason.OVERLAP, f"{collection}: inline rows {number + place} moved twice")
             places[number + place] = run._replace(lower=run.lower + place, upper=run.lower + place + 1)
-    moved = move(bound, places, coverage)
+    moved = move(bound, places, coverage, of_base=state.record_version < CARRIED_SEALED)
     if moved is None:
         return state, gone
-    bound, taken = moved
-    size = sum(held_bytes(each.value) for each in taken)
-    left, total = state.held[collection] - size, state.held_bytes - size
-    held = state.held.set(collection, left) if left else state.held.delete(collection)
+    bound, taken, settled = moved
     hot = state.hot if not bound.recent or collection in state.hot else state.hot.set(collection, None)
-    return (
-        state._replace(bound=state.bound.set(collection, bound), hot=hot, held=held, held_bytes=total),
-        Verdict(state.last_ts),
-    )
+    state = state._replace(bound=state.bound.set(collection, bound), hot=hot)
+    return _let_go(state, collection, taken, settled), Verdict(state.last_ts)
+
+
+def _let_go(state: OracleState, collection: str, gone: Sequence[BoundRun], settled: int) -> OracleState:
+    """``state`` where the log does not carry these of ``collection`` any more, of which the first ``settled`` are at or
+    below its ``since``."""
+    if not gone:
+        return state
+    sizes = [held_bytes(each.value) for each in gone]
+    left, for_good = state.held[collection] - sum(sizes), state.held_for_good - sum(sizes[:settled])
+    held = state.held.set(collection, left) if left else state.held.delete(collection)
+    return state._replace(held=held, held_bytes=state.held_bytes - sum(sizes), held_for_good=for_good)
 
 
 def _claim(state: OracleState, record: Record) -> _Folded:
@@ -201,9 +219,13 @@ def _retire(state: OracleState, record: Record) -> _Folded:
     log of segments."""
     verdicts = []
     for collection, run in record.offsets:
-        found = retire(state.bound.get(collection, NOTHING), run)
+        before = state.bound.get(collection, NOTHING)
+        found = retire(before, run)
         if isinstance(found, Bound):
             state = state._replace(bound=state.bound.set(collection, found))
+            if run.topic == INLINE:
+                gone = [each for each in carried_for_good(before) if run.lower <= each.run.lower < run.upper]
+                state = _let_go(state, collection, gone, len(gone))
             verdicts.append(Verdict())
         else:
             verdicts.append(Verdict(0, found[0], f"{collection}: {found[1]}"))
@@ -245,22 +267,23 @@ def _advance(state: OracleState, record: Record) -> _Folded:
 
 def _forget(state: OracleState, record: Record) -> _Folded:
     bound, hot, managers, held, total = state.bound, state.hot, state.managers, state.held, state.held_bytes
-    kept = state.kept
+    kept, for_good = state.kept, state.held_for_good
     gone = frozenset(record.names)
     claims = tuple(each for each in state.claims if each.collection not in gone)
     for name in record.names:
         if name in kept:
             kept = kept.delete(name)
-        if name in bound:
-            bound = bound.delete(name)
         if name in held:
             held, total = held.delete(name), total - held[name]
+            for_good -= held_for_good(bound[name])
+        if name in bound:
+            bound = bound.delete(name)
         if name in hot:
             hot = hot.delete(name)
         if name in managers:
             managers = managers.delete(name)
     state = state._replace(bound=bound, kept=kept, claims=claims, hot=hot, managers=managers)
-    return _Folded(state._replace(held=held, held_bytes=total))
+    return _Folded(state._replace(held=held, held_bytes=total, held_for_good=for_good))
 
 
 def _compact(state: OracleState, record: Record) -> _Folded:
@@ -278,14 +301,19 @@ def _compact(state: OracleState, record: Record) -> _Folded:
         own = max(state.since_of(name), ts)
         if own < since and name in state.bound:
             kept = kept.set(name, own)
-    bound, hot = state.bound, state.hot
+    bound, hot, for_good = state.bound, state.hot, state.held_for_good
     for collection in state.hot:
-        merged = coalesce(bound[collection], kept.get(collection, since))
+        before = bound[collection]
+        merged = coalesce(before, kept.get(collection, since))
         bound = bound.set(collection, merged)
+        if collection in state.held:
+            old = before.recent.slice(0, len(before.recent) - len(merged.recent))
+            for_good += sum(held_bytes(each.value) for each in old)
         if not merged.recent:
             hot = hot.delete(collection)
     managers = conflicts.forget_through(state.managers, since)
-    return _Folded(state._replace(since=since, kept=kept, bound=bound, hot=hot, managers=managers))
+    state = state._replace(since=since, kept=kept, bound=bound, hot=hot, held_for_good=for_good, managers=managers)
+    return _Folded(state)
 
 
 _APPLY: dict[Kind, Callable[[OracleState, Record], _Folded]] = {

@@ -17,7 +17,7 @@ from oracle.bindings import Bound, Interval, Partition, carried
 from oracle.conflicts import KeyWrite, Manager
 from oracle.growing import Growing
 from oracle.records import run_from_dict, run_to_dict
-from oracle.state import OracleState, Stats, held_bytes
+from oracle.state import OracleState, Stats, held_bytes, held_for_good
 from oracle.timeline import Timeline
 from oracle.unbound import Claim
 from schemas import codec
@@ -73,6 +73,7 @@ def load(data: bytes, topic_id: str = "") -> OracleState:
         managers=immutables.Map({m["collection"]: _manager(m) for m in raw["managers"]}),
         held=immutables.Map(held),
         held_bytes=sum(held.values()),
+        held_for_good=sum(held_for_good(bound[name]) for name in held),
         record_version=raw["record_version"],
         fences=fences_from_dict(raw["fences"]),
         stats=Stats(**raw["stats"]),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
-from collection.binding import Binding, Inline, Move, Run
+from collection.binding import INLINE, Binding, Inline, Move, Run
 from journal.errors import InvalidUsage
 from journal.settling import Token
 from oracle.errors import Reason
@@ -189,9 +189,11 @@ def check_part(part: CommitPart) -> None:
         check_ts(ts)
 
 
-def check_run(run: Run) -> None:
-    """Raises ``InvalidUsage`` unless ``run`` is a non-empty range of a partition."""
-    check_name("topic", run.topic)
+def check_run(run: Run, may_be_carried: bool = False) -> None:
+    """Raises ``InvalidUsage`` unless ``run`` is a non-empty range of a partition, or, where that ``may_be``, of the
+    numbers of what the log carries."""
+    if run[:2] != (INLINE, 0) or not may_be_carried:
+        check_name("topic", run.topic)
     if len(run.attempt) > NAME_LENGTH_MAX or run.partition < 0 or not 0 <= run.lower < run.upper or run.rows < -1:
         raise InvalidUsage(f"invalid run {run}")
 
@@ -204,10 +206,10 @@ def check_move(move: Move) -> None:
         raise InvalidUsage(f"invalid number of inline rows {move.number}")
 
 
-def check_offsets(offsets: Offsets) -> None:
+def check_offsets(offsets: Offsets, may_be_carried: bool = False) -> None:
     """Raises ``InvalidUsage`` where ``offsets`` breaks the rules that every reader checks."""
     check_name("collection", offsets.collection)
-    check_run(offsets.run)
+    check_run(offsets.run, may_be_carried)
 
 
 def check_name(what: str, name: str) -> None:

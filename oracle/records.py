@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from collection.binding import Binding, Inline, Move, Run
+from collection.binding import INLINE, Binding, Inline, Move, Run
 from journal.errors import InvalidUsage
 from oracle.model import (
     KEPT_MAX,
@@ -34,17 +34,19 @@ OF_OFFSETS = frozenset((Kind.CLAIM, Kind.GIVE_UP, Kind.RETIRE))
 
 ORACLE_RECORD = "oracle_record"
 
-CARRYING, KEEPING, GIVING_UP = 2, 3, 4
-"""From which version on commits carry rows, history of some collections is kept for longer, and offsets are claimed,
-given up and retired."""
+CARRYING, KEEPING, GIVING_UP, CARRIED_SEALED = 2, 3, 4, 5
+"""From which version on commits carry rows, history of some collections is kept for longer, offsets are claimed, given
+up and retired, and rows that the log carries are sealed where they are."""
 
-RECORD_VERSIONS = (1, CARRYING, KEEPING, GIVING_UP)
+RECORD_VERSIONS = (1, CARRYING, KEEPING, GIVING_UP, CARRIED_SEALED)
 """Of records on the oracle's topic.  One above what is in force (``OracleState.record_version``) counts for nobody,
 also for code that could read it: two releases side by side must fold the same.  A record says from where on a newer one
 counts (``Kind.FORMAT``), and it is written where the catalog's format keeps out code that does not know it.
 
 Version 2 lets commits carry rows, and rows be moved out of them; version 3 lets a COMPACT spare collections; version 4
-has claims on offsets, gives up such as nobody binds, and retires those whose rows are in files alone."""
+has claims on offsets, gives up such as nobody binds, and retires those whose rows are in files alone.  From version 5
+on numbers of rows that the log carries may be retired, too, and those at or below ``since`` are not moved to a topic:
+the log of segments knows them by these numbers, and no row may have two names."""
 
 
 class Malformed(ValueError):
@@ -106,6 +108,8 @@ def encode_record(record: Record, version: int = 1) -> bytes:
         raise ValueError("no record below version 3 keeps history")
     if version < GIVING_UP and record.offsets:
         raise ValueError("no record below version 4 claims, gives up or retires offsets")
+    if version < CARRIED_SEALED and any(run.topic == INLINE for _, run in record.offsets):
+        raise ValueError("no record below version 5 retires rows that the log carries")
     return codec.encode(
         ORACLE_RECORD,
         {
@@ -167,7 +171,7 @@ def decode_record(value: bytes, version_max: int = RECORD_VERSIONS[-1]) -> Recor
             tuple(Kept(each["collection"], each["since"]) for each in raw["kept"]),
             tuple(Offsets(each["collection"], run_from_dict(each["run"])) for each in raw["offsets"]),
         )
-        _check(record)
+        _check(record, version_max)
     except InvalidUsage as error:
         raise Malformed(error.message, token) from error
     except ValueError as error:
@@ -175,8 +179,8 @@ def decode_record(value: bytes, version_max: int = RECORD_VERSIONS[-1]) -> Recor
     return record
 
 
-def _check(record: Record) -> None:
-    """Raises ``InvalidUsage`` where the record breaks a rule that its fold relies on."""
+def _check(record: Record, version: int) -> None:
+    """Raises ``InvalidUsage`` where the record, in a log of that version, breaks a rule that its fold relies on."""
     check_ts(record.catalog_upper)
     for part in record.parts:
         check_part(part)
@@ -201,5 +205,6 @@ def _check(record: Record) -> None:
         raise InvalidUsage(f"a {record.kind} of nothing")
     if len(record.offsets) > OFFSETS_MAX:
         raise InvalidUsage(f"too many ranges in one record: {len(record.offsets)}", hint=f"at most {OFFSETS_MAX}")
+    may_be_carried = record.kind is Kind.RETIRE and version >= CARRIED_SEALED
     for offsets in record.offsets:
-        check_offsets(offsets)
+        check_offsets(offsets, may_be_carried)

@@ -8,7 +8,7 @@ import immutables
 
 from journal.fences import Fences
 from journal.timestamps import CATALOG, TABLE, CatalogTs, DataTs
-from oracle.bindings import NOTHING, Bound, BoundRuns
+from oracle.bindings import NOTHING, Bound, BoundRuns, carried_for_good
 from oracle.timeline import Timeline
 from oracle.unbound import Claim
 
@@ -23,6 +23,11 @@ HELD_RUN_BYTES = 200
 def held_bytes(value: bytes) -> int:
     """What an inline batch counts for; 0 for what is none."""
     return len(value) + HELD_RUN_BYTES if value else 0
+
+
+def held_for_good(bound: Bound) -> int:
+    """What the log carries of a collection at or below ``since``, in bytes."""
+    return sum(held_bytes(each.value) for each in carried_for_good(bound))
 
 
 class Stats(NamedTuple):
@@ -56,6 +61,8 @@ class OracleState(NamedTuple):
     """Collections whose rows the log carries itself, and how many bytes it carries of each (:data:`HELD_BYTES_MAX`)."""
     held_bytes: int = 0
     """Of all of them."""
+    held_for_good: int = 0
+    """Of these, bytes at or below ``since`` (of the collection): such rows are told apart no more."""
     record_version: int = 1
     """The newest version that records may have: moved on by a record, so that everybody moves on at the same place."""
     fences: Fences = Fences()

@@ -62,6 +62,11 @@ class SegmentsState(NamedTuple):
     fences: Fences = Fences()
     stats: Stats = Stats()
 
+    @property
+    def names_files(self) -> bool:
+        """Whether there are files by it.  (Of a collection all of whose rows cancelled out there is none.)"""
+        return bool(self.gone) or any(each.files for each in self.collections.values())
+
     def sealed(self, collection: str) -> Sealed:
         """What is sealed of ``collection``; nothing where it is unknown."""
         return self.collections.get(collection, NOTHING)

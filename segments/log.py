@@ -28,7 +28,7 @@ from oracle.model import Outcome, check_name
 from segments.fold import NO_SEGMENTS, SegmentsState, fold_segments
 from segments.image import dump_segments, load_segments
 from segments.model import FILES_MAX, Exchange, SegmentsKind, SegmentsRecord, check_exchange, check_path
-from segments.records import RECORD_VERSIONS, encode_segments_record
+from segments.records import encode_segments_record
 
 NAMES_PER_RECORD_MAX = 10_000
 
@@ -101,12 +101,12 @@ class SegmentsLog(CheckpointedLog[SegmentsState]):
         """Nobody adds files with a number below this one from now on."""
         return self._link.call(SegmentsKind.SWEEP, below)
 
-    def raise_format(self) -> Future[None]:
-        """Records may be of the newest version that this code knows, from here on, also those of others.
+    def raise_format(self, version: int) -> Future[None]:
+        """Records may be of ``version`` from here on, also those of others.
 
         Only in an environment that no code may open which does not know it.
         """
-        return self._link.call(SegmentsKind.FORMAT, RECORD_VERSIONS[-1])
+        return self._link.call(SegmentsKind.FORMAT, version)
 
     def _encoded(self, record: SegmentsRecord) -> bytes:
         return encode_segments_record(record, self.state.record_version)

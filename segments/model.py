@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from collection.binding import Run
+from collection.binding import INLINE, Run
 from journal.errors import InvalidUsage
 from journal.settling import Token
 from oracle.model import check_name, check_run, check_ts
@@ -50,8 +50,9 @@ class Segment(NamedTuple):
     """A file of the store: ``size`` bytes with the check sum ``crc32``, of which ``changes`` are rows with a diff.
 
     ``loaded`` is how many bytes these take in memory (text that repeats itself is a thousandth of it), ``net`` the
-    sum of the diffs; ``plain`` says that each is +1.  ``path`` is below the environment's directory.  ``statistics``
-    say which values there may be, for whoever has :mod:`segments.statistics` read them; empty where nobody knows.
+    sum of the diffs; ``plain`` says that each is +1.  ``path`` is below the environment's directory, and may be that of
+    a part of a shared file (:func:`part_path`), which is a file to whoever reads it.  ``statistics`` say which values
+    there may be, for whoever has :mod:`segments.statistics` read them; empty where nobody knows.
     """
 
     path: str
@@ -99,13 +100,65 @@ def new_path(collection: str, number: int, unique: str) -> str:
     return f"{collection}/{number:016x}-{unique}.parquet"
 
 
+def new_shared_path(number: int, unique: str, size: int) -> str:
+    """Likewise, of a file of ``size`` bytes that holds many small ones, of any collections, one behind the other: it
+    has parts, which the log names, and is not named itself."""
+    return f"{SHARED}/{number:016x}-{unique}.{size}.files"
+
+
+def part_path(shared: str, offset: int, size: int) -> str:
+    """The path of what lies there in the file at ``shared``."""
+    return f"{shared}@{offset}+{size}"
+
+
+class Place(NamedTuple):
+    """Where the bytes of a path are: in the store's file ``file``, as a whole or in a part of it."""
+
+    file: str
+    part: tuple[int, int] | None = None
+    """Where in it they begin, and how many they are."""
+    whole: int = 0
+    """Bytes of a file that has parts."""
+
+
+def place_of(path: str) -> Place:
+    """Where the bytes of ``path`` are."""
+    found = _PART.fullmatch(path)
+    if found is None:
+        return Place(path)
+    return Place(found["file"], (int(found["offset"]), int(found["size"])), int(found["whole"]))
+
+
 def number_of(path: str) -> int | None:
-    """The number in ``path``; ``None`` for what is no path of ours."""
-    found = _PATH.fullmatch(path)
-    return None if found is None else int(found[1], 16)
+    """The number in ``path``; ``None`` for what is no path that the log may name."""
+    found = _PART.fullmatch(path) or _PATH.fullmatch(path)
+    return None if found is None else int(found["number"], 16)
 
 
-_PATH = re.compile(r"[A-Za-z0-9_-]+/([0-9a-f]{16})-[0-9a-f]{1,64}\.parquet")
+def number_begun(path: str) -> int | None:
+    """The number of the file in the store at ``path``, also of what a writer that died had begun with; ``None`` of what
+    is nothing of ours."""
+    found = _BEGUN.match(path)
+    return None if found is None else int(found["number"], 16)
+
+
+SHARED = "shared"
+"""The directory of shared files: no collection's id is that."""
+
+_FILE = r"/(?P<number>[0-9a-f]{16})-[0-9a-f]{1,64}"
+_PATH = re.compile(rf"[A-Za-z0-9_-]+{_FILE}\.parquet")
+_COUNT = r"0|[1-9][0-9]{0,14}"
+_PART = re.compile(
+    rf"(?P<file>{SHARED}{_FILE}\.(?P<whole>{_COUNT})\.files)@(?P<offset>{_COUNT})\+(?P<size>{_COUNT})"
+)
+_BEGUN = re.compile(rf"[A-Za-z0-9_-]+{_FILE}\.(parquet|[0-9]+\.files)")
+
+
+def shares(exchange: Exchange) -> bool:
+    """Whether ``exchange`` says what only records from :data:`segments.records.SHARED_VERSION` on can: it names parts
+    of files, or seals what the oracle's log carried."""
+    paths = (*(each.path for each in exchange.added), *exchange.removed)
+    return any(run.topic == INLINE for run in exchange.runs) or any(place_of(path).part for path in paths)
 
 
 def check_exchange(exchange: Exchange) -> None:
@@ -117,13 +170,16 @@ def check_exchange(exchange: Exchange) -> None:
     if len(exchange.runs) > RUNS_MAX:
         raise InvalidUsage(f"too many runs in one exchange: {len(exchange.runs)}", hint=f"at most {RUNS_MAX}")
     for run in exchange.runs:
-        check_run(run)
+        check_run(run, may_be_carried=True)
     if max(len(exchange.added), len(exchange.removed)) > FILES_MAX:
         raise InvalidUsage("too many files in one exchange", hint=f"at most {FILES_MAX}")
     for each in exchange.added:
         check_path(each.path)
         if each.size <= 0 or each.loaded < 0 or each.changes <= 0 or not 0 <= each.crc32 < 1 << 32:
             raise InvalidUsage(f"invalid file {each}")
+        _, part, whole = place_of(each.path)
+        if part is not None and (part[1] != each.size or sum(part) > whole):
+            raise InvalidUsage(f"a part of a file that does not fit: {each}")
         if len(each.statistics) > FILE_STATISTICS_BYTES:
             raise InvalidUsage("too many statistics of a file", hint=f"at most {FILE_STATISTICS_BYTES} bytes")
     if sum(len(each.statistics) for each in exchange.added) > EXCHANGE_STATISTICS_BYTES:
@@ -141,7 +197,7 @@ def check_paths(paths: Sequence[str]) -> None:
 
 
 def check_path(path: str) -> None:
-    """Raises ``InvalidUsage`` unless ``path`` is one of :func:`new_path`.
+    """Raises ``InvalidUsage`` unless ``path`` is one of :func:`new_path` or :func:`part_path`.
 
     Whoever has a file opened or removed by what a record says must not be led out of the environment's directory.
     """

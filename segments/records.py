@@ -14,19 +14,29 @@ from journal.errors import InvalidUsage
 from oracle.model import check_name, check_ts
 from oracle.records import Malformed, decode_in_format, token_of
 from schemas import codec
-from segments.model import Exchange, Segment, SegmentsKind, SegmentsRecord, check_exchange, check_paths
+from segments.model import (
+    Exchange,
+    Segment,
+    SegmentsKind,
+    SegmentsRecord,
+    check_exchange,
+    check_paths,
+    place_of,
+    shares,
+)
 
 SEGMENTS_RECORD = "segments_record"
 
-RECORD_VERSIONS = (1, 2)
+STATISTICS_VERSION, SHARED_VERSION = 2, 3
+
+RECORD_VERSIONS = (1, STATISTICS_VERSION, SHARED_VERSION)
 """Of records of ``<env>.segments``.  One above what is in force (``SegmentsState.record_version``) counts for nobody,
 as on the oracle's topic (:mod:`oracle.records`).
 
 Version 2 says of files which values they hold.  Older code could do without, but not read such a record: it would take
-the exchange for none, and look for rows where they are no longer.
+the exchange for none, and look for rows where they are no longer.  Version 3 names parts of files, and seals what the
+oracle's log carries: older code would take such a record for none, too.
 """
-
-STATISTICS_VERSION = 2
 
 NO_EXCHANGE = Exchange("")
 
@@ -37,6 +47,8 @@ def encode_segments_record(record: SegmentsRecord, version: int = 1) -> bytes:
     token, exchange = record.token, record.exchange or NO_EXCHANGE
     if version < STATISTICS_VERSION and any(each.statistics for each in exchange.added):
         raise ValueError("a record of version 1 has no statistics of files")
+    if version < SHARED_VERSION and (shares(exchange) or any(place_of(path).part for path in record.paths)):
+        raise ValueError("no record below version 3 names parts of files, or seals what the oracle's log carries")
     return codec.encode(
         SEGMENTS_RECORD,
         {
@@ -73,7 +85,7 @@ def decode_segments_record(value: bytes, version_max: int = RECORD_VERSIONS[-1])
             added = tuple(map(segment_from_dict, raw["added"]))
             exchange, paths = Exchange(raw["collection"], raw["through"], runs, added, paths), ()
         record = SegmentsRecord(token, kind, raw["at_ms"], exchange, paths, tuple(raw["names"]), raw["below"])
-        _check(record)
+        _check(record, version_max)
     except InvalidUsage as error:
         raise Malformed(error.message, token) from error
     except ValueError as error:
@@ -89,11 +101,16 @@ def segment_from_dict(raw: Mapping[str, Any]) -> Segment:
     )  # fmt: skip
 
 
-def _check(record: SegmentsRecord) -> None:
+def _check(record: SegmentsRecord, version: int) -> None:
     check_ts(record.at_ms)
     if record.exchange is not None:
         check_exchange(record.exchange)
     check_paths(record.paths)
+    # What older code cannot read must count for nobody, who is beside it: whatever version the record says it is of.
+    if version < SHARED_VERSION and (
+        shares(record.exchange or NO_EXCHANGE) or any(place_of(path).part for path in record.paths)
+    ):
+        raise InvalidUsage(f"parts of files, or rows of the oracle's log, in a log of version {version}")
     if record.below < 0:
         raise InvalidUsage(f"invalid number of a file {record.below}")
     for name in record.names:

@@ -29,6 +29,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from journal.errors import InvalidUsage, Unavailable
+from segments.model import place_of
 
 _PART = ".part"
 """The ending of what is being written.  Nobody reads it; a writer that died leaves it, and it goes as an orphan."""
@@ -83,7 +84,8 @@ class Stored(NamedTuple):
 
 
 class Store(Protocol):
-    """Paths are ``<directory>/<file>``, below the environment's own directory.  Any thread may call it.
+    """Paths are ``<directory>/<file>``, below the environment's own directory; what is read may be a part of a file
+    (:func:`segments.model.part_path`).  Any thread may call it.
 
     Everything raises ``Unavailable`` 58030 where the store does not answer, or has no room.
     """
@@ -223,15 +225,18 @@ class DirectoryStore:
     def fetch(self, path: str, target: Path) -> None:
         with self._reading(path) as file:
             try:
+                if isinstance(file, _Part):
+                    raise OSError("a part of a file has no name of its own")
                 os.link(self._root / path, target)
             except OSError:  # another disk, one that knows no links, or a file of somebody else's
                 _copy(file, target)
 
     @contextmanager
-    def _reading(self, path: str) -> Iterator[BinaryIO]:
+    def _reading(self, path: str) -> Iterator[BinaryIO | _Part]:
+        place = place_of(path)
         try:
-            with open(self._root / path, "rb") as file:
-                yield file
+            with open(self._root / place.file, "rb") as file:
+                yield file if place.part is None else _Part(file, *place.part)
         except FileNotFoundError as error:
             if not self._answers():  # a disk that is not mounted has no files, and none of them is gone
                 raise _failed("read", path, error) from error
@@ -292,12 +297,13 @@ class ObjectStore:
             _copy(file, target)
 
     @contextmanager
-    def _reading(self, path: str) -> Iterator[pa.NativeFile]:
-        whole = f"{self._root}/{path}"
+    def _reading(self, path: str) -> Iterator[pa.NativeFile | _Part]:
+        place = place_of(path)
+        whole = f"{self._root}/{place.file}"
         try:
             with self._system.open_input_file(whole) as file:  # asks for its size
                 try:
-                    yield file
+                    yield file if place.part is None else _Part(file, *place.part)
                 except (pa.ArrowException, OSError):
                     # Removed since?  The error does not say: the service's words do not fit into a buffer of that size,
                     # and the SDK calls it an internal failure.  Then there is nothing to open any more.
@@ -348,7 +354,21 @@ class ObjectStore:
             raise _failed(what, path, FileNotFoundError(f"there is no bucket {bucket}"))
 
 
-def _copy(file: BinaryIO | pa.NativeFile, target: Path) -> None:
+class _Part:
+    """A file that is a part of another.  Where that ends before, it is shorter: its check sum will tell."""
+
+    def __init__(self, file: BinaryIO | pa.NativeFile, offset: int, size: int) -> None:
+        self._file = file
+        self._left = size
+        file.seek(offset)
+
+    def read(self, size: int | None = None) -> bytes:
+        found = self._file.read(self._left if size is None else min(size, self._left))
+        self._left -= len(found)
+        return found
+
+
+def _copy(file: BinaryIO | pa.NativeFile | _Part, target: Path) -> None:
     """What is in ``file`` to ``target``, or nothing; raises what reading does, :class:`NoRoom`, and ``Unavailable`` for
     what else keeps it from being written."""
     def write(block: memoryview) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 
-from collection.binding import INLINE, BoundRun, Run
+from collection.binding import BoundRun, Run
 from oracle.bindings import Interval
 from segments.fold import Sealed
 
@@ -16,7 +16,7 @@ def unsealed(bound: Iterable[BoundRun], sealed: Sealed) -> Iterator[BoundRun]:
     What is left of a run that is sealed in part does not say how many rows it has.
     """
     for each in bound:
-        intervals = () if each.run.topic == INLINE else sealed.coverage.get(each.run[:2], ())
+        intervals = sealed.coverage.get(each.run[:2], ())
         yield from _without(each, intervals) if intervals else (each,)
 
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from catalog_log.objects import Item, MaterializedView, Source
 from collection.binding import BoundRun
-from collection.reader import JSON, ROWS, RunReader, carried_chunks
+from collection.reader import JSON, ROWS, RunReader, carried_chunks, on_topics
 from controllers.changes import stamp
 from controllers.compute.chunks import Adopted
 from controllers.compute.intake import Intake
@@ -128,11 +128,11 @@ class Feed:
 
     def _fetched(self, relation: Relation, item: Item, stamped: Sequence[BoundRun]) -> list[Adopted] | None:
         """What is on topics, by tasks of Spark's where that is much; ``None`` where it is to be read here."""
-        on_topics = [bound for bound in stamped if not bound.value]
-        if not self._intake.takes(on_topics):
+        asked = on_topics(stamped)
+        if not self._intake.takes(asked):
             return None
         prefix = relation.own_name("fetched")
-        return self._intake.fetch(relation.handing, prefix, on_topics, relation.columns, _format(item))
+        return self._intake.fetch(relation.handing, prefix, asked, relation.columns, _format(item))
 
     def _elsewhere(self, item: Item, sealed: Sealed, error: Unavailable) -> bool:
         """Whether what could not be read is somewhere else by now: a topic of ours is cut below what is in files, and
@@ -179,7 +179,7 @@ class Feed:
     def _read(self, relation: Relation, item: Item, stamped: Sequence[BoundRun]) -> Iterator[pa.Table]:
         for table, stamps in carried_chunks(stamped, relation.columns):
             yield stamp(table, stamps, relation.types)
-        stamped = [bound for bound in stamped if not bound.value]
+        stamped = on_topics(stamped)
         if not stamped:  # nothing to ask a broker for
             return
         reader = self._readers.get()

@@ -10,6 +10,7 @@ from collection.topic_keeper import add_partitions
 from controllers.storage.controller import CHECKPOINT_EVERY, StorageController
 from controllers.storage.sealer import GRACE_S, Waits
 from controllers.storage.sealing import SEAL_ROWS
+from controllers.storage.sharing import CARRIED_BYTES
 from journal.doors import add_insecure, controller_refused
 from journal.names import TopicNames
 from journal.process import (
@@ -42,6 +43,9 @@ def parser() -> argparse.ArgumentParser:
                            "(default: nowhere, they stay on topics)")  # fmt: skip
     made.add_argument("--seal-rows", type=_positive, default=SEAL_ROWS, metavar="N",
                       help="rows that may be left on a collection's topic (default: %(default)s)")  # fmt: skip
+    made.add_argument("--carried", type=_positive, default=CARRIED_BYTES, metavar="BYTES",
+                      help="rows that the oracle's log may carry once nobody tells apart when they came "
+                           "(default: %(default)s)")  # fmt: skip
     made.add_argument("--retain", type=_positive, default=RETAIN_MS // 1000, metavar="SECONDS",
                       help="history that stays readable at every timestamp (default: %(default)s)")  # fmt: skip
     made.add_argument("--grace", type=_positive, default=int(GRACE_S), metavar="SECONDS",
@@ -66,7 +70,7 @@ def main() -> int:
         controller = StorageController(
             options.kafka, TopicNames(options.env),
             checkpoint_every=options.checkpoint_every, host=options.host, port=options.port,
-            store=store, seal_rows=options.seal_rows, policy=CheckpointPolicy(1000 * options.retain),
+            store=store, seal_rows=options.seal_rows, carried=options.carried, policy=CheckpointPolicy(1000 * options.retain),
             waits=Waits(options.grace), partitions=options.partitions,
         )  # fmt: skip
         controller.run(stopped, lambda address: announce_ready(controller="storage", address=address))

@@ -48,6 +48,7 @@ from controllers.storage.mover import Mover
 from controllers.storage.reconcile import WRITTEN, may_be_written, reconcile
 from controllers.storage.sealer import WAITS, Sealer, Waits, checkpointed
 from controllers.storage.sealing import SEAL_ROWS
+from controllers.storage.sharing import CARRIED_BYTES
 from controllers.storage.sinks import Sinks
 from controllers.storage.source import Source
 from controllers.storage.source_thread import SourceThread
@@ -105,11 +106,12 @@ class StorageController:
     def __init__(
         self, bootstrap: str, names: TopicNames, *, checkpoint_every: int = CHECKPOINT_EVERY,
         host: str = "127.0.0.1", port: int = 0, store: Store | None = None, seal_rows: int = SEAL_ROWS,
-        policy: CheckpointPolicy = CHECKPOINT_POLICY, waits: Waits = WAITS, partitions: int = PARTITIONS,
+        carried: int = CARRIED_BYTES, policy: CheckpointPolicy = CHECKPOINT_POLICY, waits: Waits = WAITS,
+        partitions: int = PARTITIONS,
     ) -> None:  # fmt: skip
-        """``store``: where settled rows go (none: they stay on topics); ``seal_rows``, ``policy`` and ``waits``: when,
-        what history stays readable, and for how long what was exchanged stays; ``partitions``: of topics that are
-        made."""
+        """``store``: where settled rows go (none: they stay on topics); ``seal_rows``, ``carried``, ``policy`` and
+        ``waits``: when, what history stays readable, and for how long what was exchanged stays; ``partitions``: of
+        topics that are made."""
         self._bootstrap = bootstrap
         self._names = names
         self._checkpoint_every = checkpoint_every
@@ -141,7 +143,7 @@ class StorageController:
         self._mover = Mover(self._oracle, self._writer)
         self._store = store
         self._policy = policy
-        self._seal_rows, self._waits = seal_rows, waits
+        self._seal_rows, self._carried, self._waits = seal_rows, carried, waits
         self._sealer: Sealer | None = None
         self._sealing = threading.Thread(target=self._seal, name="sealer", daemon=True)
         self._sealing_failed: BaseException | None = None
@@ -384,7 +386,7 @@ class StorageController:
             self._bootstrap, self._names, of_environment(self._store, segments), self._catalog, self._oracle,
             ViewsLog.open(self._bootstrap, self._names, STORAGE), segments,
             rows=self._seal_rows, policy=lambda: self._sinks.holding(self._policy), waits=self._waits,
-            measures=self._may_measure,
+            measures=self._may_measure, carried=self._carried,
         )  # fmt: skip
         self._sealing.start()
 

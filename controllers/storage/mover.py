@@ -24,7 +24,8 @@ from collection.rows import EncodedBatch
 from journal.errors import TidemarkError
 from oracle.bindings import carried
 from oracle.client import Oracle
-from oracle.state import HELD_BYTES_MAX, OracleState, held_bytes
+from oracle.records import CARRIED_SEALED
+from oracle.state import HELD_BYTES_MAX, OracleState, held_bytes, held_for_good
 
 log = logging.getLogger(__name__)
 
@@ -63,17 +64,30 @@ def due(state: OracleState, dropped: Container[str] = ()) -> list[str]:
     Not what was ``dropped``: its topic is gone, and its rows go when it is forgotten.
     """
     kept = {name: size for name, size in state.held.items() if name not in dropped}
-    total = sum(kept.values())
+    total = sum(kept.values()) - (state.held_for_good if _stay(state) else 0)
     if total <= HELD_BYTES_LOW:  # as nearly always, of however many collections
         kept = {name: size for name, size in kept.items() if size > COLLECTION_BYTES}
+    if _stay(state):
+        kept = {name: size - held_for_good(state.bound[name]) for name, size in kept.items()}
     by_size = sorted(kept, key=lambda name: (-kept[name], name))
     found = []
     for name in by_size:
-        if state.held[name] <= COLLECTION_BYTES and total <= HELD_BYTES_LOW:
+        if not kept[name] or kept[name] <= COLLECTION_BYTES and total <= HELD_BYTES_LOW:
             break
         found.append(name)
-        total -= state.held[name]
+        total -= kept[name]
     return found
+
+
+def movable(state: OracleState, name: str) -> Iterable[BoundRun]:
+    """The batches of a collection that may be moved.  Pure."""
+    return (each for each in state.bound[name].recent if each.value) if _stay(state) else carried(state.bound[name])
+
+
+def _stay(state: OracleState) -> bool:
+    """Whether what is told apart no more stays where it is until it is in files (:mod:`controllers.storage.sharing`).
+    """
+    return state.record_version >= CARRIED_SEALED
 
 
 def taken(runs: Iterable[BoundRun]) -> list[BoundRun]:
@@ -144,7 +158,7 @@ class Mover:
         return {"held_bytes": state.held_bytes, "collections": len(state.held), "moved": self._moved}
 
     def _write(self, name: str, state: OracleState) -> None:
-        batches = taken(carried(state.bound[name]))
+        batches = taken(movable(state, name))
         asked = [EncodedBatch(each.value, each.run.rows) for each in batches]
         try:
             written = self._writer.write_batches(name, asked, uuid.uuid4().hex)

@@ -39,6 +39,7 @@ from controllers.storage.retiring import Retiring
 from controllers.storage.rewriting import Read, merged, rewritten
 from controllers.storage.sealed_files import SealedFiles
 from controllers.storage.sealing import SEAL_FACTOR, Shape
+from controllers.storage.sharing import CARRIED_BYTES, Sharing
 from controllers.vacuum import ALL_ROWS, WAITING_MAX, Asked, Waiting, Won
 from journal.errors import Indeterminate, Rejected, TidemarkError, Unavailable
 from journal.names import TopicNames
@@ -49,7 +50,7 @@ from oracle.state import OracleState
 from oracle.views_log import ViewsLog
 from segments.fold import Sealed
 from segments.log import SegmentsLog
-from segments.model import Exchange, Segment, number_of
+from segments.model import Exchange, Segment, number_begun, place_of
 from segments.records import STATISTICS_VERSION
 from segments.statistics import shown
 from segments.store import Store
@@ -133,9 +134,11 @@ class Sealer:
         self, bootstrap: str, names: TopicNames, store: Store, catalog: CatalogLog, oracle: Oracle, views: ViewsLog,
         segments: SegmentsLog, *, rows: int = sealing.SEAL_ROWS, policy: Callable[[], CheckpointPolicy],
         waits: Waits = WAITS, measures: bool = True, clock: Callable[[], float] = time.monotonic,
+        carried: int = CARRIED_BYTES,
     ) -> None:  # fmt: skip
         """``rows``: what may be left on a topic; ``policy``: the history that stays now, as checkpoints have it;
-        ``measures``: whether the log may say which values files hold, as the catalog's format has it."""
+        ``measures``: whether the log may say which values files hold, as the catalog's format has it; ``carried``: what
+        the oracle's log may carry of rows that are told apart no more."""
         self._bootstrap = bootstrap
         self._names = names
         self._files = SealedFiles(store)
@@ -166,6 +169,10 @@ class Sealer:
         self._swept: tuple[float, int] | None = None
         self._exchanges = self._collected = 0
         self._stopped = threading.Event()
+        self._sharing = Sharing(
+            oracle, segments, self._files, self._columns_in, self._write, self._leave, self._is_left,
+            self._stopped.is_set, carried, clock,
+        )  # fmt: skip
         self._asked: queue.Queue[Waiting | None] = queue.Queue(WAITING_MAX)
         """Vacuums that somebody waits for; ``None`` wakes the thread up."""
 
@@ -258,14 +265,14 @@ class Sealer:
             "files": told, "files_in_all": len(files), "collections": sums,
             "collections_in_all": len(state.collections), "gone": gone, "failing": failing,
             "exchanges": self._exchanges, "cuts": self._cuts.count, "collected": self._collected,
-            "given_up": self._giving_up.count, "retired": self._retiring.count,
+            "given_up": self._giving_up.count, "retired": self._retiring.count, "shared": self._sharing.count,
             "files_written": self._files.written, "bytes_written": self._files.written_bytes,
         }  # fmt: skip
 
     def look(self) -> None:
         """Do whatever is due.  Raises what keeps all collections from it; of one alone it is logged."""
         if self._measures and self._segments.state.record_version < STATISTICS_VERSION:
-            self._segments.raise_format().result()
+            self._segments.raise_format(STATISTICS_VERSION).result()
         oracle, image = self._known()
         self._forget(image)
         found = list(self._changed(oracle, image))
@@ -278,6 +285,7 @@ class Sealer:
             if self._stopped.is_set():
                 return
             self._one(each)
+        self._sharing.look(image, oracle)
         self._cut(image)
         self._collect()
         self._sweep()
@@ -460,6 +468,10 @@ class Sealer:
         waits_s = AFTER_FAILURE_S if before is None else min(2 * before.waits_s, AFTER_FAILURE_MAX_S)
         self._failing[name] = _Failure(reason, self._clock() + waits_s, waits_s)
 
+    def _is_left(self, name: str) -> bool:
+        failing = self._failing.get(name)
+        return failing is not None and failing.not_before > self._clock()
+
     def _seal(self, found: _Collection, runs: Sequence[BoundRun]) -> int:
         """How many rows are in files by it."""
         name = found.item.id
@@ -535,8 +547,8 @@ class Sealer:
     def _write(self, name: str, columns: Columns, tables: Iterable[pa.Table], key: Sequence[int]) -> list[Segment]:
         state = self._segments.state
         measures = state.record_version >= STATISTICS_VERSION
-        begun = bool(state.collections or state.gone)
-        return self._files.write(name, state.next_offset, columns, self._until_stopped(tables), key, measures, begun)
+        tables = self._until_stopped(tables)
+        return self._files.write(name, state.next_offset, columns, tables, key, measures, state.names_files)
 
     def _until_stopped(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         for table in tables:
@@ -597,11 +609,10 @@ class Sealer:
         self._segments.sweep(number).result()
         self._swept = now, self._segments.state.next_offset
         state = self._segments.state
-        known = {each.path for sealed in state.collections.values() for each in sealed.files}.union(state.gone)
+        named = (each.path for sealed in state.collections.values() for each in sealed.files)
+        known = {place_of(path).file for path in (*named, *state.gone)}
         for each in self._files.store.files():
-            found = number_of(each.path)
-            # What is no path of ours is what a writer that died had begun with, or somebody else's: the number decides.
-            begun = number_of(each.path.split(".parquet")[0] + ".parquet") if found is None else found
+            begun = number_begun(each.path)
             if begun is not None and begun < number and each.path not in known and self._files.remove(each.path):
                 log.info("removed a file that nobody added", extra={"path": each.path})
 

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
-from collection.binding import BoundRun, Run
+from collection.binding import INLINE, BoundRun, Run
 from oracle.bindings import Bound, Partition
 from segments.fold import Sealed
-from segments.model import RUNS_MAX, Segment
+from segments.model import RUNS_MAX, Segment, place_of
 from segments.unsealed import unsealed
 
 SEAL_ROWS = 100_000
@@ -42,6 +42,12 @@ MERGED_LOADED = 4 * FILE_BYTES
 thousandth in a file: twelve hundred rows of 1 MB became one of 120 kB, with 4.4 GB of memory."""
 
 
+PART_LOADED = 256 << 10
+"""Of a part of a shared file, Arrow's bytes: what is more has a file of its own.  Small collections are no larger, and
+of a large one as much comes together while its rows are carried (:data:`controllers.storage.mover.COLLECTION_BYTES`).
+"""
+
+
 class Shape(NamedTuple):
     """How rows of a collection lie on its topic: as records of ours, or one JSON object each."""
 
@@ -52,7 +58,8 @@ class Shape(NamedTuple):
 def old(bound: Bound, sealed: Sealed, horizon: int) -> list[BoundRun]:
     """The runs on topics that were bound at or before ``horizon`` and are in no file."""
     recent = takewhile(lambda each: each.ts <= horizon, bound.recent)
-    return list(unsealed((each for each in (*bound.base, *recent) if not each.value and each.ts <= horizon), sealed))
+    on_topics = (each for each in (*bound.base, *recent) if each.run.topic != INLINE and each.ts <= horizon)
+    return list(unsealed(on_topics, sealed))
 
 
 def recent_rows(bound: Bound, horizon: int) -> int:
@@ -97,9 +104,15 @@ def to_merge(files: Sequence[Segment]) -> tuple[Segment, Segment] | None:
             and older.size + newer.size <= MERGED_BYTES
             and older.loaded + newer.loaded <= MERGED_LOADED
         )
-        if small and older.changes < MERGE_FACTOR * newer.changes:
+        if small and older.changes < MERGE_FACTOR * newer.changes and not _stay_parts(older, newer):
             return older, newer
     return None
+
+
+def _stay_parts(older: Segment, newer: Segment) -> bool:
+    """Whether they would be no more than a part of a file again: then they merge with what comes next."""
+    parts = place_of(older.path).part is not None and place_of(newer.path).part is not None
+    return parts and older.loaded + newer.loaded <= PART_LOADED
 
 
 def to_rewrite(sealed: Sealed, slack: int) -> bool:

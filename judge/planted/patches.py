@@ -220,12 +220,11 @@ def moved_early(planted: Applied) -> None:
 
     from collection.binding import Run
     from collection.rows import EncodedBatch
-    from controllers.storage.mover import Mover, taken
-    from oracle.bindings import carried
+    from controllers.storage.mover import Mover, movable, taken
     from oracle.state import OracleState
 
     def write(self: Mover, name: str, state: OracleState) -> None:
-        batches = taken(carried(state.bound[name]))
+        batches = taken(movable(state, name))
         topic = self._writer._names.data(name)
         end = state.bindings(name).end(topic, 0) or 0
         surely: Future[list[Run]] = Future()

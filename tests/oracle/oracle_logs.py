@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import random
 
-from collection.binding import RETIRED, Binding, Inline, Move, Run
+from collection.binding import INLINE, RETIRED, Binding, Inline, Move, Run
 from journal.api import Entry
 from oracle.bindings import NOTHING, carried
 from oracle.fold import fold
 from oracle.model import CommitPart, Kept, KeyRange, Kind, Offsets, Record, Stamp, Token
-from oracle.records import GIVING_UP, KEEPING, RECORD_VERSIONS, encode_record
+from oracle.records import CARRIED_SEALED, GIVING_UP, KEEPING, RECORD_VERSIONS, encode_record
 from oracle.state import EMPTY
 from oracle.unbound import gaps
 
@@ -184,10 +184,21 @@ def _random_retire(rng, log):
     """Of whole runs, mostly."""
     collection, partition = rng.choice("abcd"), rng.choice([0, 1, 7])
     base = log.state.bound.get(collection, NOTHING).base
+    if log.state.record_version >= CARRIED_SEALED and rng.random() < 0.5:
+        _random_retired_numbers(rng, log, collection)
+        return
     places = [each.run for each in base if each.run.topic and each.run.partition == partition]
     lower, upper = rng.choice(places).lower if places else 0, rng.choice(places).upper if places else 3
     lower = max(0, lower + rng.choice([0, 0, 0, 1, -1]))
     log.retire(collection, lower, max(lower + 1, upper), partition)
+
+
+def _random_retired_numbers(rng, log, collection):
+    """From the first on, of what may not be told apart, mostly."""
+    base = [each.run for each in log.state.bound.get(collection, NOTHING).base if each.run.topic == INLINE]
+    upper = (rng.choice(base).upper if base else 1) + rng.choice([0, 0, 0, 1])
+    lower = rng.choice([0, 0, 0, max(0, upper - 1)])
+    log.add(Kind.RETIRE, offsets=(Offsets(collection, Run(INLINE, 0, lower, upper)),))
 
 
 def _random_part(rng, log, next_offset):

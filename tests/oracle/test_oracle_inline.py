@@ -16,7 +16,7 @@ from oracle.errors import Reason
 from oracle.growing import Growing
 from oracle.image import dump, load
 from oracle.model import INLINE_BYTES_MAX, CommitPart, KeyRange, Kind, Record, Token, check_part
-from oracle.records import RECORD_VERSIONS, decode_record, encode_record
+from oracle.records import GIVING_UP, RECORD_VERSIONS, decode_record, encode_record
 from oracle.state import EMPTY, held_bytes
 from schemas.codec import frame_version
 from tests.oracle.oracle_logs import Log, fold_all, part_of, run
@@ -27,6 +27,14 @@ def log():
     log = Log()
     log.raise_format()
     return log
+
+
+@pytest.fixture
+def older():
+    """One in which what is at or below since may be moved; ``test_oracle_carried.py`` has what may not."""
+    older = Log()
+    older.raise_format(GIVING_UP)
+    return older
 
 
 def test_carried_rows_are_visible_from_their_timestamp_on(log):
@@ -49,43 +57,43 @@ def test_rows_of_all_kinds_become_visible_together(log):
     assert log.contents("b", log.state.last_ts) == [b"y"], "all of a part or nothing"
 
 
-def test_a_move_changes_no_contents_at_any_timestamp(log):
-    stamps = [log.carry("a", b"%d" % n, ts=100 + 10 * n).ts for n in range(6)]
-    before = {ts: log.contents("a", ts) for ts in range(100, 151)}
-    changed = log.state.last_change("a")
-    assert log.move("a", 1, 40, 43).reason is None
-    assert {ts: log.contents("a", ts) for ts in before} == before
-    assert log.state.last_change("a") == changed and log.state.last_ts == stamps[-1], "nothing was written"
-    assert [each.value for each in carried(log.state.bound["a"])] == [b"0", b"4", b"5"]
-    places = {each.run.lower: each for each in log.state.bindings("a").at(150) if not each.value}
+def test_a_move_changes_no_contents_at_any_timestamp(older):
+    stamps = [older.carry("a", b"%d" % n, ts=100 + 10 * n).ts for n in range(6)]
+    before = {ts: older.contents("a", ts) for ts in range(100, 151)}
+    changed = older.state.last_change("a")
+    assert older.move("a", 1, 40, 43).reason is None
+    assert {ts: older.contents("a", ts) for ts in before} == before
+    assert older.state.last_change("a") == changed and older.state.last_ts == stamps[-1], "nothing was written"
+    assert [each.value for each in carried(older.state.bound["a"])] == [b"0", b"4", b"5"]
+    places = {each.run.lower: each for each in older.state.bindings("a").at(150) if not each.value}
     assert [(n, places[n].ts, places[n].run.attempt, places[n].run.rows) for n in sorted(places)] == [
         (40, 110, "a", 1), (41, 120, "a", 1), (42, 130, "a", 1)
     ]  # fmt: skip
-    log.add(Kind.COMPACT, ts=125)
-    assert log.move("a", 0, 43, 44).reason is None, "also of what was merged"
-    assert {ts: log.contents("a", ts) for ts in range(125, 151)} == {ts: before[ts] for ts in range(125, 151)}
+    older.add(Kind.COMPACT, ts=125)
+    assert older.move("a", 0, 43, 44).reason is None, "also of what was merged"
+    assert {ts: older.contents("a", ts) for ts in range(125, 151)} == {ts: before[ts] for ts in range(125, 151)}
 
 
-def test_moved_rows_merge_like_any_others(log):
+def test_moved_rows_merge_like_any_others(older):
     for n in range(100):
-        log.carry("a", b"%d" % n, ts=100 + n)
-    log.add(Kind.COMPACT, ts=150)
-    assert len(log.state.bound["a"].base) == 51, "what the log carries keeps its own runs"
-    assert log.move("a", 0, 0, 100).reason is None
-    log.carry("a", b"more", ts=300)
-    log.add(Kind.COMPACT, ts=300)
-    assert [(each.run.lower, each.run.upper) for each in log.state.bound["a"].base if not each.value] == [(0, 100)]
+        older.carry("a", b"%d" % n, ts=100 + n)
+    older.add(Kind.COMPACT, ts=150)
+    assert len(older.state.bound["a"].base) == 51, "what the log carries keeps its own runs"
+    assert older.move("a", 0, 0, 100).reason is None
+    older.carry("a", b"more", ts=300)
+    older.add(Kind.COMPACT, ts=300)
+    assert [(each.run.lower, each.run.upper) for each in older.state.bound["a"].base if not each.value] == [(0, 100)]
 
 
-def test_what_is_moved_late_merges_at_once(log):
+def test_what_is_moved_late_merges_at_once(older):
     for n in range(100):
-        log.carry("a", b"%d" % n, ts=100 + n)
-    log.add(Kind.COMPACT, ts=199)
-    before = log.contents("a", 199)
-    assert log.move("a", 20, 0, 60).reason is None and log.move("a", 0, 60, 80).reason is None
-    assert [(each.run.lower, each.run.upper) for each in log.state.bound["a"].base if not each.value] == [(0, 80)]
-    assert log.contents("a", 199) == before
-    assert log.state.held_bytes == sum(held_bytes(each.value) for each in carried(log.state.bound["a"]))
+        older.carry("a", b"%d" % n, ts=100 + n)
+    older.add(Kind.COMPACT, ts=199)
+    before = older.contents("a", 199)
+    assert older.move("a", 20, 0, 60).reason is None and older.move("a", 0, 60, 80).reason is None
+    assert [(each.run.lower, each.run.upper) for each in older.state.bound["a"].base if not each.value] == [(0, 80)]
+    assert older.contents("a", 199) == before
+    assert older.state.held_bytes == sum(held_bytes(each.value) for each in carried(older.state.bound["a"]))
 
 
 def test_a_move_costs_what_it_moves(log):
@@ -191,16 +199,16 @@ def test_before_the_format_is_raised_no_record_carries_rows():
     assert log.state.record_version == RECORD_VERSIONS[-1], "no further than what is known here"
 
 
-def test_an_image_has_the_rows_and_is_as_old_code_reads_it_until_there_are_any(log):
+def test_an_image_has_the_rows_and_is_as_old_code_reads_it_until_there_are_any(older):
     old = Log()
     old.write("a", 0, 1)
     assert frame_version(dump(old.state)) == 1
-    log.carry("a", b"x", ts=10)
-    log.add(Kind.COMPACT, ts=10)
-    log.carry("a", b"y")
-    saved = dump(log.state)
-    assert frame_version(saved) == log.state.record_version and load(saved) == log.state
-    tail = Log(load(saved), log.seq)
+    older.carry("a", b"x", ts=10)
+    older.add(Kind.COMPACT, ts=10)
+    older.carry("a", b"y")
+    saved = dump(older.state)
+    assert frame_version(saved) == older.state.record_version and load(saved) == older.state
+    tail = Log(load(saved), older.seq)
     assert tail.move("a", 0, 0, 2).reason is None
     assert tail.state.held_bytes == 0
 

@@ -150,6 +150,6 @@ def test_older_code_reads_the_images_of_logs_that_it_may_be_beside() -> None:
 
 
 def test_a_record_of_a_newer_version_counts_for_nobody() -> None:
-    newer = bytes([MARKER, 3]) + encode_segments_record(EXCHANGE)[FRAME_LEN:]
-    with pytest.raises(Malformed, match="version 3"):
+    newer = bytes([MARKER, RECORD_VERSIONS[-1] + 1]) + encode_segments_record(EXCHANGE)[FRAME_LEN:]
+    with pytest.raises(Malformed, match="version 4"):
         decode_segments_record(newer)

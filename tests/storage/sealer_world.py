@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -15,21 +19,25 @@ from catalog_log.model import Setting
 from catalog_log.objects import Column, Item, Table
 from catalog_log.records import FORMAT_VERSION
 from catalog_log.settings import clustering, clustering_key, history_key
-from collection.binding import Binding, Run
-from collection.columns import DIFF
+from collection.binding import Binding, Inline, Move, Run
+from collection.columns import DIFF, diff_schema
+from collection.rows import decode, encode
 from controllers.compute import feed
 from controllers.compute.feed import Feed
 from controllers.compute.relation import Relation
 from controllers.storage import cutting, sealing
 from controllers.storage import sealer as module
+from controllers.storage.mover import movable
 from controllers.storage.sealer import Sealer, Waits
+from controllers.storage.sharing import CARRIED_BYTES
 from controllers.vacuum import Asked, Won
-from journal.errors import Unavailable
+from journal.errors import Conflict, Rejected, Unavailable
 from journal.memory import MemoryCheckpointStore, MemoryTopic, MemoryTransport
 from journal.names import TopicNames
 from oracle.checkpoints import CheckpointPolicy, Checkpoints
 from oracle.client import Oracle
 from oracle.model import CommitPart
+from oracle.records import CARRYING
 from oracle.views_log import ViewsLog
 from segments.log import SegmentsLog
 from segments.reader import SegmentReader
@@ -101,6 +109,7 @@ class World:
         self.kept = {name: MemoryCheckpointStore() for name in self.journals}
         self.model: dict[str, list[tuple[int, Counter]]] = {}
         self.late: list[tuple[str, tuple[int, ...], Run]] = []
+        self.moving: list[Move] = []
         reader = reader_of(self.topics)
         reader.chunks = lambda self, runs, columns, format: (
             table for table, _ in self.bound_chunks([SimpleNamespace(ts=0, run=r) for r in runs], columns, format)
@@ -124,7 +133,9 @@ class World:
         self.opened.append(found)
         return found
 
-    def sealer(self, rows: int = 3, measures: bool = True, format_version: int = FORMAT_VERSION) -> Sealer:
+    def sealer(
+        self, rows: int = 3, measures: bool = True, format_version: int = FORMAT_VERSION, carried: int = CARRIED_BYTES
+    ) -> Sealer:
         """One that knows nothing of those before it."""
         image = SimpleNamespace(
             item=self.items.get, all=lambda _: self.settings.items(), get=lambda _, key: self.settings.get(key),
@@ -134,7 +145,8 @@ class World:
         done.set_result(image)
         catalog = SimpleNamespace(when_upper=lambda *_: done)
         found = Sealer("", NAMES, self.store, catalog, self.oracle, self.views, self.segments(), rows=rows,
-                       policy=lambda: POLICY, waits=WAITS, measures=measures, clock=self.clock)  # fmt: skip
+                       policy=lambda: POLICY, waits=WAITS, measures=measures, carried=carried,
+                       clock=self.clock)  # fmt: skip
         return found
 
     def create(self, name: str) -> None:
@@ -151,35 +163,54 @@ class World:
 
     def insert(self, name: str, *changes: tuple[int, int, int], garbage: bool = False) -> int:
         """At a new timestamp; each change is a row with its diff."""
-        made = pa.table([pa.array(c) for c in zip(*changes, strict=True)], names=["k", "v", DIFF])
-        made = made.cast(pa.schema([("k", pa.int32()), ("v", pa.int64()), (DIFF, pa.int64())]))
+        made = table_of(changes)
         if garbage:  # of a writer that never commits
             self.topics.write(name, KV, made, "dead").result()
-        self.wall_ms += 1
         [run] = self.topics.write(name, KV, made, uuid.uuid4().hex).result()
-        binding = Binding(name, run._replace(topic=NAMES.data(name)))
-        ts = self.oracle.commit(CommitPart(uuid.uuid4().hex, (binding,), self.wall_ms)).result(10)
+        return self._committed(name, changes, bindings=(Binding(name, run._replace(topic=NAMES.data(name))),))
+
+    def carry(self, name: str, *changes: tuple[int, int, int]) -> int:
+        """Likewise, of rows that the oracle's log carries."""
+        if self.oracle.state.record_version < CARRYING:
+            self.oracle.raise_format().result(10)
+        attempt = uuid.uuid4().hex
+        [batch] = encode(KV, table_of(changes), attempt)
+        return self._committed(name, changes, inline=(Inline(name, batch.value, attempt, batch.rows),))
+
+    def _committed(self, name: str, changes: Sequence[tuple[int, int, int]], **part: Any) -> int:
+        self.wall_ms += 1
+        ts = self.oracle.commit(CommitPart(uuid.uuid4().hex, proposed_ts=self.wall_ms, **part)).result(10)
         now = Counter(self.model[name][-1][1])
         for *row, diff in changes:
             now[tuple(row)] += diff
         self.model[name].append((ts, now))
         return ts
 
+    def write_moved(self, name: str, count: int) -> None:
+        """What a mover does first with so many of the rows that it may move, at most."""
+        for each in islice(movable(self.oracle.state, name), count) if name in self.oracle.state.held else ():
+            [run] = self.topics.write(name, KV, decode(KV, [each.value]), each.run.attempt).result()
+            self.moving.append(Move(name, each.run.lower, run._replace(topic=NAMES.data(name), rows=-1)))
+
+    def exchange_moved(self) -> int:
+        """What it does then, however much later; of how many."""
+        moving, self.moving = self.moving, []
+        done = 0
+        for each in moving:
+            with suppress(Rejected, Conflict):  # another one was first, or it comes too late
+                self.oracle.move(each).result(10)
+                done += 1
+        return done
+
     def write_late(self, name: str, *row: int) -> None:
         """A row that somebody has written and will commit later."""
-        made = pa.table([pa.array([c]) for c in (*row, 1)], names=["k", "v", DIFF])
-        made = made.cast(pa.schema([("k", pa.int32()), ("v", pa.int64()), (DIFF, pa.int64())]))
-        [run] = self.topics.write(name, KV, made, uuid.uuid4().hex).result()
+        [run] = self.topics.write(name, KV, table_of([(*row, 1)]), uuid.uuid4().hex).result()
         self.late.append((name, row, run._replace(topic=NAMES.data(name))))
 
     def commit_late(self) -> None:
         late, self.late = self.late, []
         for name, row, run in late:
-            self.wall_ms += 1
-            ts = self.oracle.commit(CommitPart(uuid.uuid4().hex, (Binding(name, run),), self.wall_ms)).result(10)
-            now = Counter(self.model[name][-1][1])
-            now[row] += 1
-            self.model[name].append((ts, now))
+            self._committed(name, [(*row, 1)], bindings=(Binding(name, run),))
 
     def passes(self, seconds: float) -> None:
         self.clock.now += seconds
@@ -211,6 +242,12 @@ class World:
     def close(self) -> None:
         for each in self.opened:
             each.close()
+
+
+def table_of(changes: Iterable[tuple[int, int, int]]) -> pa.Table:
+    """Rows with their diffs."""
+    made = pa.table([pa.array(c) for c in zip(*changes, strict=True)], names=["k", "v", DIFF])
+    return made.cast(diff_schema(KV))
 
 
 def sealed(world: World, sealer: Sealer, name: str = "u1"):

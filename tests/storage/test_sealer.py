@@ -567,6 +567,17 @@ def test_rows_that_are_gone_for_good_are_an_error_at_once(world: World) -> None:
     assert gone.value.sqlstate == "58P01"
 
 
+def test_where_all_that_was_sealed_cancelled_out_the_first_file_has_a_place(world: World) -> None:
+    for diff in (1, -1):
+        world.insert("u1", (1, 1, diff), (2, 2, diff), (3, 3, diff))
+    sealer = world.sealer()
+    assert not sealed(world, sealer).files
+    for n in range(3):
+        world.insert("u1", (n, 9, 1))
+    assert len(sealed(world, sealer).files) == 1
+    world.check("u1")
+
+
 def test_two_sealers_seal_each_row_once(world: World) -> None:
     one, other = world.sealer(), world.sealer()
     for n in range(12):

@@ -14,10 +14,14 @@ import pytest
 from collection.columns import DIFF
 from controllers.compute import feed
 from controllers.storage import clustering as apart
-from controllers.storage import retiring, rewriting, sealed_files, sealing
+from controllers.storage import mover, retiring, rewriting, sealed_files, sealing
 from controllers.storage import sealer as module
+from controllers.storage.sealed_files import SealedFiles
 from controllers.storage.sealer import Sealer
+from controllers.storage.sharing import Sharing
 from journal.errors import Conflict, TidemarkError
+from oracle import fold
+from segments.model import place_of
 from segments.store import DirectoryStore
 from tests.storage.sealer_world import WAITS, Killed, World, vacuumed
 
@@ -44,6 +48,10 @@ class Dying(DirectoryStore):
         self._step(lambda: super(Dying, self).delete(path))
 
 
+CARRIED = 600
+"""Two small batches."""
+
+
 def killed_at(exchange, before: bool):
     """Ends the process before the log has the exchange, or before anybody was told."""
 
@@ -67,8 +75,8 @@ def live(world: World, monkeypatch: pytest.MonkeyPatch, seed: int) -> int:
     world.create("u2")
     if seed % 3:
         world.cluster("u2", *(("v",), ("k", "v"))[seed % 2])
-    sealer = world.sealer(rows=rng.randint(2, 8))
-    kills = 0
+    sealer = world.sealer(rows=rng.randint(2, 8), carried=CARRIED)
+    kills = shared = 0
     for step in range(40):
         name = rng.choice(("u1", "u2"))
         there = sorted(world.model[name][-1][1].elements())
@@ -78,7 +86,13 @@ def live(world: World, monkeypatch: pytest.MonkeyPatch, seed: int) -> int:
                 changes[rng.choice(there)] = -1
             else:
                 changes[rng.randrange(4), rng.randrange(3)] = 1
-        world.insert(name, *((*row, n) for row, n in changes.items()), garbage=rng.random() < 0.1)
+        made = [(*row, n) for row, n in changes.items()]
+        if asking.random() < 0.5:
+            world.carry(name, *made)
+        else:
+            world.insert(name, *made, garbage=rng.random() < 0.1)
+        if asking.random() < 0.3:
+            world.write_moved(name, asking.randint(1, 3))
         if step % 10 == 5:
             world.keep("u2", rng.choice((0, 50, WAITS.grace_s + 10)))
         if step % 15 == 3:
@@ -91,21 +105,28 @@ def live(world: World, monkeypatch: pytest.MonkeyPatch, seed: int) -> int:
             sealer._files.store = Dying(world.path / "store", rng.randint(1, 6), rng.random() < 0.5)
         if rng.random() < 0.2:
             sealer._segments.exchange = killed_at(sealer._segments.exchange, rng.random() < 0.5)
+        elif asking.random() < 0.2:
+            world.oracle.retire = killed_at(world.oracle.retire, asking.random() < 0.5)
         try:
             if asking.random() < 0.3:
                 vacuumed(sealer, *asking.sample(("u1", "u2"), asking.randint(0, 2)), full=asking.random() < 0.5)
             sealer.look()
         except Killed:
             kills += 1
-        sealer = world.sealer(rows=rng.randint(2, 8)) if rng.random() < 0.5 else sealer
+        shared += sealer.status()["shared"]
+        sealer = world.sealer(rows=rng.randint(2, 8), carried=CARRIED) if rng.random() < 0.5 else sealer
         sealer._files.store = world.store
         sealer._segments.__dict__.pop("exchange", None)
+        world.oracle.__dict__.pop("retire", None)
+        if asking.random() < 0.5:
+            world.exchange_moved()
         if step % 4 == 0:
             world.check("u1")
             world.check("u2")
     world.check("u1")
     world.check("u2")
     assert sum(world.topics.starts.values()) and sealer._segments.state.stats.admitted > 10
+    assert shared
     return kills
 
 
@@ -147,7 +168,25 @@ def cuts_as_the_first(bound, sealed, topic, gaps) -> dict[int, int]:
     return dict.fromkeys(CUTS(bound, sealed, topic, gaps), CUT_BELOW(bound, lowest, (topic, 0), gaps))
 
 
+def moves_what_is_old(bound, places, coverage, of_base):
+    return MOVE(bound, places, coverage)
+
+
+def never(_state) -> bool:
+    return False
+
+
+def removes_all(self: SealedFiles, path: str) -> bool:
+    self.store.delete(place_of(path).file)
+    return True
+
+
+def says_that_it_is_done(self: Sharing, exchanges) -> list[bool]:
+    return [True for _ in exchanges]
+
+
 CUT_BELOW, CUTS, CONSOLIDATE = sealing.cut_below, sealing.cuts, sealed_files.consolidate
+MOVE = fold.move
 
 BUGS = {
     "what is new is sealed": [(Sealer, "_ready", seals_what_is_new)],
@@ -159,6 +198,9 @@ BUGS = {
     "a gap is cut though its writer lives": [(sealing, "cut_below", cuts_gaps)],
     "all partitions are cut where the first may be": [(sealing, "cuts", cuts_as_the_first)],
     "what is sealed is read from its topic, too": [(feed, "unsealed", lambda runs, _sealed: runs)],
+    "what is in files by its number gets another name": [(fold, "move", moves_what_is_old), (mover, "_stay", never)],
+    "a shared file is removed with one of its parts": [(SealedFiles, "remove", removes_all)],
+    "what is carried goes before it is in files": [(Sharing, "_exchanged", says_that_it_is_done)],
 }
 
 
