@@ -70,8 +70,8 @@ def main() -> int:
         controller = StorageController(
             options.kafka, TopicNames(options.env),
             checkpoint_every=options.checkpoint_every, host=options.host, port=options.port,
-            store=store, seal_rows=options.seal_rows, carried=options.carried, policy=CheckpointPolicy(1000 * options.retain),
-            waits=Waits(options.grace), partitions=options.partitions,
+            store=store, seal_rows=options.seal_rows, carried=options.carried,
+            policy=CheckpointPolicy(1000 * options.retain), waits=Waits(options.grace), partitions=options.partitions,
         )  # fmt: skip
         controller.run(stopped, lambda address: announce_ready(controller="storage", address=address))
         return 0

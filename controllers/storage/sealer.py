@@ -276,7 +276,8 @@ class Sealer:
         oracle, image = self._known()
         self._forget(image)
         found = list(self._changed(oracle, image))
-        if self._clock() >= self._move_at and any(self._comes_due(each) for each in found):
+        comes_due = self._sharing.comes_due(image, oracle) or any(self._comes_due(each) for each in found)
+        if self._clock() >= self._move_at and comes_due:
             self._move_at = self._clock() + MOVE_EVERY_S
             self._move_since()
             oracle, image = self._known()

@@ -153,11 +153,13 @@ class Sharing:
         self.count = 0
         """Parts that were made by this process."""
 
+    def comes_due(self, image: Image, oracle: OracleState) -> bool:
+        """Whether there may be something to do if ``since`` were where it may be."""
+        return _allowed(image) and oracle.held_bytes >= self._from
+
     def look(self, image: Image, oracle: OracleState) -> None:
         """Do what is due.  Raises ``Unavailable`` or ``Indeterminate``: then the rest is done at the next look."""
-        if image.genesis is None or image.genesis.format_version < SHARED_FILES_FROM:
-            return
-        if not self._may_share(oracle):
+        if not _allowed(image) or not self._may_share(oracle):
             return
         self._retire(oracle, self._segments.state)
         names = [name for name in due(oracle, self._from) if image.item(name) is not None and not self._is_left(name)]
@@ -279,6 +281,10 @@ class Sharing:
         """Which of them happened.  Others did not, since another one was first, or their collection was dropped: what
         was written for them is nobody's."""
         return _await((self._segments.exchange(each) for each in exchanges), "a collection was not sealed")
+
+
+def _allowed(image: Image) -> bool:
+    return image.genesis is not None and image.genesis.format_version >= SHARED_FILES_FROM
 
 
 def _table(runs: Sequence[BoundRun], columns: Columns) -> pa.Table:

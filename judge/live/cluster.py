@@ -149,9 +149,9 @@ def trapped(trap: bool) -> StartAs | None:
 
 SEALING = ("--seal-rows", "500", "--carried", "20000", "--retain", "60", "--grace", "20")
 """The storage controller's: rows of a minute ago go to files, small collections share some, topics are cut and files
-merged within a run of some minutes, where it would be hours otherwise.  A minute is longer than any fault but one lasts, so hardly a statement
-meets a snapshot that is too old; twenty seconds are shorter than many, so some readers find gone what they began to
-read."""
+merged within a run of some minutes, where it would be hours otherwise.  A minute is longer than any fault but one
+lasts, so hardly a statement meets a snapshot that is too old; twenty seconds are shorter than many, so some readers
+find gone what they began to read."""
 
 
 def sealing_soon(name: str, argv: list[str], env: dict[str, str]) -> tuple[list[str], dict[str, str]]:

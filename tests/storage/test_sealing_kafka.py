@@ -6,6 +6,7 @@ import json
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import Future, wait
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -17,8 +18,9 @@ from catalog_log import model, records
 from catalog_log.log import CatalogLog
 from catalog_log.objects import Item, numbered
 from catalog_log.objects.item import Column
-from collection.binding import Binding
-from collection.columns import table_from_rows
+from collection.binding import Binding, Inline
+from collection.columns import table_from_rows, with_diff
+from collection.rows import encode
 from collection.writer import CollectionWriter
 from controllers.arrangements.tuples import to_rows
 from controllers.compute.feed import Feed
@@ -103,6 +105,42 @@ def held(world: World, item: Item, path: Path) -> Counter:
 def first_offset(world: World, topic: str, partition: int = 0) -> int:
     with closing(clients.make_consumer(world.bootstrap)) as consumer:
         return consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=10)[0]
+
+
+def test_small_collections_share_a_file_and_have_no_topics(world: World, tmp_path: Path) -> None:
+    tables = [made("table", f"u{n}", f"t{n}", columns=COLUMNS) for n in range(1, 41)]
+    declare(world, *tables)
+    controller = world.start(
+        store=open_store(tmp_path.as_uri(), world.env), carried=5_000, policy=CheckpointPolicy(retain_ms=200)
+    )
+    world.oracle.raise_format().result()
+    expected = {table.id: Counter() for table in tables}
+    commits: list[Future[int]] = []
+    for turn in range(3):
+        for n, table in enumerate(tables):
+            rows = [(k, f"{turn} {n} {k}") for k in range(1 + n % 3)]
+            [batch] = encode(COLUMNS, with_diff(table_from_rows(COLUMNS, rows)), f"a{turn}-{n}")
+            inline = (Inline(table.id, batch.value, f"a{turn}-{n}", batch.rows),)
+            commits.append(world.oracle.commit(CommitPart(f"p{turn}-{n}", inline=inline)))
+            expected[table.id].update(rows)
+        wait(commits)
+        if records.FORMAT_VERSION < records.SHARED_FILES_FROM:
+            continue
+        eventually(lambda turn=turn: controller.status()["segments"]["shared"] >= 30 * (turn + 1))
+    for table in tables[::15]:
+        assert held(world, table, tmp_path) == expected[table.id]
+    files = [each for each in tmp_path.rglob("*") if each.is_file() and "scratch" not in str(each)]
+    if records.FORMAT_VERSION < records.SHARED_FILES_FROM:
+        assert not files and world.oracle.state.held_bytes, "older code may be beside us"
+        return
+    assert files and all(each.suffix == ".files" for each in files) and len(files) < 10
+    with closing(clients.make_consumer(world.bootstrap)) as consumer:
+        topics = set(consumer.list_topics(timeout=10).topics)
+    assert not topics & {world.names.data(table.id) for table in tables}
+    world.stop()
+    controller = start(world, tmp_path)
+    for table in tables[::15]:
+        assert held(world, table, tmp_path) == expected[table.id]
 
 
 def test_what_is_sealed_is_cut_and_read_alike_by_whoever_begins_anew(world: World, tmp_path: Path) -> None:
