@@ -5,7 +5,8 @@ on a topic, and the fold exchanges all of a record's moves of a collection or no
 writing and exchanging leaves garbage that nobody reads; two of them beside each other exchange each batch once.
 
 What is small stays where it is: a table with a few rows costs no topic.  What is moved is what is much: the rows of a
-collection above :data:`COLLECTION_BYTES`, and of the largest while all together are above :data:`HELD_BYTES_LOW`.
+collection above :data:`COLLECTION_BYTES`, and of the largest while all together are above :data:`HELD_BYTES_LOW`.  What
+nobody tells apart any more is not moved where it can be put into files instead (:mod:`controllers.storage.sharing`).
 """
 
 from __future__ import annotations
@@ -36,6 +37,12 @@ HELD_BYTES_LOW = HELD_BYTES_MAX // 8
 """Of all collections: an eighth of what is refused and a quarter of where adapters stop, so that a mover which is
 restarted (5 s) is not noticed at 2 MB/s of small writes."""
 
+SMALL_BYTES = 16 << 10
+HELD_BYTES_HIGH = 3 * HELD_BYTES_MAX // 8
+"""A collection that has less than that is moved only where all of them hold more than this, three quarters of where
+adapters stop: in minutes it has a part of a file (:mod:`controllers.storage.sharing`), and a topic costs a broker some
+100 kB for ever.  A broker of 1 GB that was given 9,000 topics by and by answered nobody any more."""
+
 MOVE_BYTES_MAX = 4 << 20
 MOVE_BATCHES_MAX = 5_000
 """Of one collection at once.  Written in some 50 ms, and folded in as many, which everybody waits for; its record has
@@ -64,15 +71,18 @@ def due(state: OracleState, dropped: Container[str] = ()) -> list[str]:
     Not what was ``dropped``: its topic is gone, and its rows go when it is forgotten.
     """
     kept = {name: size for name, size in state.held.items() if name not in dropped}
-    total = sum(kept.values()) - (state.held_for_good if _stay(state) else 0)
-    if total <= HELD_BYTES_LOW:  # as nearly always, of however many collections
-        kept = {name: size for name, size in kept.items() if size > COLLECTION_BYTES}
+    total, stays, small = sum(kept.values()), 0, 0
     if _stay(state):
+        stays, small = state.held_for_good, SMALL_BYTES
+        total -= stays
+    least = COLLECTION_BYTES + 1 if total <= HELD_BYTES_LOW else small if total + stays <= HELD_BYTES_HIGH else 0
+    kept = {name: size for name, size in kept.items() if size >= least}  # hardly any, of however many there are
+    if stays:
         kept = {name: size - held_for_good(state.bound[name]) for name, size in kept.items()}
-    by_size = sorted(kept, key=lambda name: (-kept[name], name))
     found = []
-    for name in by_size:
-        if not kept[name] or kept[name] <= COLLECTION_BYTES and total <= HELD_BYTES_LOW:
+    for name in sorted(kept, key=lambda name: (-kept[name], name)):
+        enough = HELD_BYTES_LOW if kept[name] >= small else HELD_BYTES_HIGH - stays
+        if not kept[name] or kept[name] <= COLLECTION_BYTES and total <= enough:
             break
         found.append(name)
         total -= kept[name]

@@ -171,12 +171,13 @@ class Sharing:
             self._carry_over()
 
     def _may_share(self, oracle: OracleState) -> bool:
-        """Whether both logs may say so; has them begin to, where there is something to share."""
+        """Whether both logs may say so; has them begin to, where something is carried: from then on the mover leaves to
+        us what is small."""
         by_segments = self._segments.state.record_version >= SHARED_VERSION
         by_oracle = oracle.record_version >= CARRIED_SEALED
         if by_segments and by_oracle:
             return True
-        if oracle.held_for_good >= self._from:
+        if oracle.held:
             if not by_segments:
                 self._segments.raise_format(SHARED_VERSION).result()
             if not by_oracle:

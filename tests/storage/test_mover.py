@@ -13,7 +13,8 @@ from journal.memory import MemoryCheckpointStore, MemoryTopic, MemoryTransport
 from oracle.bindings import carried
 from oracle.checkpoints import CheckpointPolicy, Checkpoints
 from oracle.client import Oracle
-from oracle.model import CommitPart
+from oracle.model import CommitPart, Kind
+from oracle.records import GIVING_UP
 from oracle.state import held_bytes
 from tests.oracle.oracle_logs import Log
 
@@ -32,7 +33,8 @@ def state_of(**counts):
 
 @pytest.fixture
 def small(monkeypatch):
-    """Bounds of two batches a collection and of six in all."""
+    """Bounds of two batches a collection and of six in all, of which none is small."""
+    monkeypatch.setattr(mover_module, "SMALL_BYTES", 0)
     monkeypatch.setattr(mover_module, "COLLECTION_BYTES", 2 * held_bytes(BATCH))
     monkeypatch.setattr(mover_module, "HELD_BYTES_LOW", 6 * held_bytes(BATCH))
 
@@ -47,6 +49,38 @@ def test_what_is_small_stays_where_it_is(small):
 def test_of_many_small_ones_the_largest_go_until_there_is_room(small):
     assert due(state_of(a=2, b=1, c=2, d=2)) == ["a"]
     assert due(state_of(**{f"t{n}": 1 for n in range(8)})) == ["t0", "t1"]
+
+
+def test_what_has_little_is_left_until_all_of_it_is_much(monkeypatch):
+    """For a part of a file; it would have a topic for ever."""
+    one = held_bytes(BATCH)
+    monkeypatch.setattr(mover_module, "COLLECTION_BYTES", 8 * one)
+    monkeypatch.setattr(mover_module, "SMALL_BYTES", 3 * one)
+    monkeypatch.setattr(mover_module, "HELD_BYTES_LOW", 6 * one)
+    monkeypatch.setattr(mover_module, "HELD_BYTES_HIGH", 12 * one)
+    few = {f"t{n}": 1 for n in range(5)}
+    assert due(state_of(**few, a=4, b=3)) == ["a", "b"]
+    assert due(state_of(**few, a=2, b=2, c=2)) == []
+    assert due(state_of(**few, a=2, b=2, c=2, d=2)) == ["a"]
+    assert due(state_of(a=9)) == ["a"]
+
+
+def test_what_is_told_apart_no_more_is_left_for_files(small):
+    log = Log()
+    log.raise_format()
+    for n in range(9):
+        log.carry("a", BATCH, ts=100 + n)
+    log.add(Kind.COMPACT, ts=104)
+    assert due(log.state) == ["a"]
+    assert [each.run.lower for each in mover_module.movable(log.state, "a")] == [5, 6, 7, 8]
+    log.add(Kind.COMPACT, ts=106)
+    assert due(log.state) == [] and log.state.held["a"] == 9 * held_bytes(BATCH)
+    older = Log()
+    older.raise_format(GIVING_UP)
+    for n in range(9):
+        older.carry("a", BATCH, ts=100 + n)
+    older.add(Kind.COMPACT, ts=106)
+    assert due(older.state) == ["a"] and len([*mover_module.movable(older.state, "a")]) == 9
 
 
 def test_what_was_dropped_goes_by_itself(small):
