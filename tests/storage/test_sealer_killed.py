@@ -97,11 +97,11 @@ def live(world: World, monkeypatch: pytest.MonkeyPatch, seed: int) -> int:
             else:
                 changes[rng.randrange(4), rng.randrange(3)] = 1
         made = [(*row, n) for row, n in changes.items()]
-        if asking.random() < 0.35:
+        if asking.random() < 0.5:
             world.carry(name, *made)
         else:
             world.insert(name, *made, garbage=rng.random() < 0.1)
-        if asking.random() < 0.3:
+        if asking.random() < 0.15:
             world.write_moved(name, asking.randint(1, 3))
         if step % 10 == 5:
             world.keep("u2", rng.choice((0, 50, WAITS.grace_s + 10)))
