@@ -27,7 +27,7 @@ def held_bytes(value: bytes) -> int:
 
 def held_for_good(bound: Bound) -> int:
     """What the log carries of a collection at or below ``since``, in bytes."""
-    return sum(held_bytes(each.value) for each in carried_for_good(bound))
+    return sum(held_bytes(each.value) for each in carried_for_good(bound)) if bound.base else 0
 
 
 class Stats(NamedTuple):

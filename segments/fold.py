@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import immutables
 
+from collection.binding import INLINE
 from journal.api import Entry
 from journal.fences import Fences
 from oracle.bindings import Interval, Partition, cover, refused
@@ -34,6 +35,11 @@ class Sealed(NamedTuple):
     through: int = 0
     coverage: immutables.Map[Partition, tuple[Interval, ...]] = immutables.Map()
     files: tuple[Segment, ...] = ()
+
+    @property
+    def was_on_topics(self) -> bool:
+        """Whether any of it was, and not only carried by the oracle's log."""
+        return len(self.coverage) > ((INLINE, 0) in self.coverage)
 
     @property
     def changes(self) -> int:

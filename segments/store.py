@@ -363,7 +363,9 @@ class _Part:
         file.seek(offset)
 
     def read(self, size: int | None = None) -> bytes:
-        found = self._file.read(self._left if size is None else min(size, self._left))
+        if size is None:  # by and by: a path may say that it is of any size
+            return b"".join(iter(lambda: self.read(BLOCK_BYTES), b""))
+        found = self._file.read(min(size, self._left))
         self._left -= len(found)
         return found
 

@@ -57,7 +57,7 @@ class Cuts:
         self._planned = {place: cut for place, cut in self._planned.items() if place[0] in segments.collections}
         self.cut = {place: cut for place, cut in self.cut.items() if place[0] in segments.collections}
         for name, sealed in segments.collections.items():
-            item = image.item(name)
+            item = image.item(name) if sealed.was_on_topics else None
             if item is None or is_of_the_user(item):
                 continue
             if isinstance(item, MaterializedView):

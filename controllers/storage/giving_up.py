@@ -97,7 +97,9 @@ class GivingUp:
         return found
 
     def _gaps(self, image: Image, oracle: OracleState, segments: SegmentsState) -> Iterator[Gap]:
-        for name in segments.collections:
+        for name, sealed in segments.collections.items():
+            if not sealed.was_on_topics:
+                continue
             item, bound = image.item(name), oracle.bound.get(name)
             if bound is None or item is None or is_of_the_user(item) or isinstance(item, MaterializedView):
                 continue

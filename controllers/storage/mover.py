@@ -15,7 +15,7 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Future
 from itertools import islice
 from typing import Protocol
@@ -65,7 +65,7 @@ class Batches(Protocol):
     def write_batches(self, collection_id: str, batches: list[EncodedBatch], attempt: str) -> Future[list[Run]]: ...
 
 
-def due(state: OracleState, dropped: Container[str] = ()) -> list[str]:
+def due(state: OracleState, dropped: Collection[str] = ()) -> list[str]:
     """The collections to be moved, the largest first.  Pure.
 
     Not what was ``dropped``: its topic is gone, and its rows go when it is forgotten.
@@ -73,7 +73,8 @@ def due(state: OracleState, dropped: Container[str] = ()) -> list[str]:
     kept = {name: size for name, size in state.held.items() if name not in dropped}
     total, stays, small = sum(kept.values()), 0, 0
     if _stay(state):
-        stays, small = state.held_for_good, SMALL_BYTES
+        gone = sum(held_for_good(state.bound[name]) for name in list(dropped) if name in state.held)
+        stays, small = state.held_for_good - gone, SMALL_BYTES
         total -= stays
     least = COLLECTION_BYTES + 1 if total <= HELD_BYTES_LOW else small if total + stays <= HELD_BYTES_HIGH else 0
     kept = {name: size for name, size in kept.items() if size >= least}  # hardly any, of however many there are
@@ -148,7 +149,7 @@ class Mover:
         held."""
         self._moved = 0
 
-    def look(self, dropped: Container[str] = ()) -> None:
+    def look(self, dropped: Collection[str] = ()) -> None:
         """Begin whatever is due and not under way."""
         state = self._oracle.state
         now = self._clock()

@@ -33,6 +33,7 @@ from collection.reader import JSON, ROWS, RunReader
 from controllers.storage import clustering, sealing
 from controllers.storage.clustering import key_of
 from controllers.storage.cutting import Cuts, is_of_the_user
+from controllers.storage.failing import Failing
 from controllers.storage.giving_up import PATIENCE_S, GivingUp
 from controllers.storage.reconcile import is_below
 from controllers.storage.retiring import Retiring
@@ -67,10 +68,6 @@ take.  Whoever takes longer, or has not heard of the exchange yet, finds it gone
 ORPHANED_S = 3600.0
 """After so long files that nobody added go.  By this process's own time, whatever clocks say."""
 
-AFTER_FAILURE_S = 30.0
-AFTER_FAILURE_MAX_S = 600.0
-"""Before a collection is tried again that could not be sealed; twice as long after each failure."""
-
 MOVE_EVERY_S = 30.0
 """Between two times that ``since`` is moved for the sake of sealing alone: everybody merges what is older then."""
 
@@ -93,14 +90,6 @@ class Waits(NamedTuple):
 
 
 WAITS = Waits()
-
-
-class _Failure(NamedTuple):
-    """Why a collection could not be sealed, until when it is left, and how long that is."""
-
-    reason: str
-    not_before: float
-    waits_s: float
 
 
 class _Collection(NamedTuple):
@@ -152,8 +141,8 @@ class Sealer:
         self._measures = measures
         self._clock = clock
         self._reader: RunReader | None = None
-        self._failing: dict[str, _Failure] = {}
-        """Collections that could not be sealed; bounded by what there is."""
+        self._failing = Failing(clock)
+        """Collections that could not be sealed."""
         self._looked: dict[str, tuple[Bound, Sealed]] = {}
         """Collections of which nothing is to be done before they change."""
         self._stays: dict[str, int] = {}
@@ -170,8 +159,7 @@ class Sealer:
         self._exchanges = self._collected = 0
         self._stopped = threading.Event()
         self._sharing = Sharing(
-            oracle, segments, self._files, self._columns_in, self._write, self._leave, self._is_left,
-            self._stopped.is_set, carried, clock,
+            oracle, segments, self._files, self._columns_in, self._write, self._stopped.is_set, carried, clock
         )  # fmt: skip
         self._asked: queue.Queue[Waiting | None] = queue.Queue(WAITING_MAX)
         """Vacuums that somebody waits for; ``None`` wakes the thread up."""
@@ -259,7 +247,7 @@ class Sealer:
             for n, (name, through, each) in enumerate(files[:TOLD_MAX])
         ]  # fmt: skip
         sums = {name: _sums(sealed) for name, sealed in islice(state.collections.items(), TOLD_MAX)}
-        failing = {name: each.reason for name, each in list(self._failing.items())}
+        failing = {**self._sharing.failing.reasons(), **self._failing.reasons()}
         gone = len(state.gone)
         return {
             "files": told, "files_in_all": len(files), "collections": sums,
@@ -286,12 +274,12 @@ class Sealer:
             if self._stopped.is_set():
                 return
             self._one(each)
-        self._sharing.look(image, oracle)
         self._cut(image)
         self._collect()
         self._sweep()
         self._giving_up.look(image, self._oracle.state, self._segments.state)
         self._retiring.look(self._cuts.cut, self._oracle.state, self._segments.state)
+        self._sharing.look(image, oracle)  # last: it raises where the store is full, and all else makes room
 
     def checkpoint_due(self, every: int) -> bool:
         """Whether its log has so many records above the newest image."""
@@ -327,12 +315,12 @@ class Sealer:
                 break
             try:
                 written[name] = self._tidied(everything[name], asked, until)
-                self._failing.pop(name, None)
+                self._failing.succeeded(name)
             except Exception as error:
                 if self._stopped.is_set():
                     raise _stopping() from error
                 why = error.message if isinstance(error, TidemarkError) else str(error) or type(error).__name__
-                self._leave(name, why)
+                self._failing.leave(name, error)
                 won.failing[name] = why
                 log.warning("a collection was not vacuumed", extra={"collection": name, "reason": why})
         self._cut(image)
@@ -391,12 +379,12 @@ class Sealer:
     def _changed(self, oracle: OracleState, image: Image) -> Iterator[_Collection]:
         """The collections that may have something to be done for."""
         views, segments = self._views.state, self._segments.state
-        now, kept = self._clock(), kept_history(image)
+        kept = kept_history(image)
         bound = [(name, each, oracle.since_of(name)) for name, each in oracle.bound.items()]
         bound += [(name, view.bound, views.since) for name, view in views.views.items()]
         there = {name for name, _, _ in bound}
         self._looked = {name: seen for name, seen in self._looked.items() if name in there}
-        self._failing = {name: each for name, each in self._failing.items() if name in there}
+        self._failing.keep(there)
         self._stays = {name: left for name, left in self._stays.items() if name in there}
         self._crowded = {name: left for name, left in self._crowded.items() if name in there}
         for name, each, since in bound:
@@ -405,8 +393,7 @@ class Sealer:
             if seen is not None and seen[0] is each and seen[1] is sealed:
                 continue
             item = image.item(name)
-            failing = self._failing.get(name)
-            if isinstance(item, Relation) and (failing is None or failing.not_before <= now):
+            if isinstance(item, Relation) and not self._failing.is_left(name):
                 retain_ms = max(self._retain_ms(), kept.get(name, 0))
                 found = _Collection(item, each, since, sealed, retain_ms, key_of(item, image))
                 found = found._replace(ready=self._ready(found))
@@ -453,25 +440,15 @@ class Sealer:
                 self._seal(found, sealing.taken(found.ready, found.shape, SEAL_FACTOR * self._rows))
             while not self._stopped.is_set() and self._merge(found):
                 pass
-            self._failing.pop(name, None)
+            self._failing.succeeded(name)
         except TidemarkError as error:
             if self._stopped.is_set():
                 return
-            self._leave(name, error.message if error.detail is None else f"{error.message}: {error.detail}")
+            self._failing.leave(name, error)
             log.warning("a collection was not sealed", extra={"collection": name, **_told(error)})
         except Exception as error:  # no room for what is spread, more text than Arrow takes, a mistake of ours
-            self._leave(name, str(error) or type(error).__name__)
+            self._failing.leave(name, error)
             log.exception("a collection was not sealed", extra={"collection": name})
-
-    def _leave(self, name: str, reason: str) -> None:
-        """Leave a collection alone for a while: nothing of it was exchanged."""
-        before = self._failing.get(name)
-        waits_s = AFTER_FAILURE_S if before is None else min(2 * before.waits_s, AFTER_FAILURE_MAX_S)
-        self._failing[name] = _Failure(reason, self._clock() + waits_s, waits_s)
-
-    def _is_left(self, name: str) -> bool:
-        failing = self._failing.get(name)
-        return failing is not None and failing.not_before > self._clock()
 
     def _seal(self, found: _Collection, runs: Sequence[BoundRun]) -> int:
         """How many rows are in files by it."""

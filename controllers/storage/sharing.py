@@ -29,6 +29,7 @@ from catalog_log.records import SHARED_FILES_FROM
 from collection.binding import INLINE, BoundRun, Run
 from collection.columns import Columns
 from collection.reader import carried_chunks
+from controllers.storage.failing import AFTER_FAILURE_S, Failing
 from controllers.storage.sealed_files import Made, SealedFiles, made
 from controllers.storage.sealing import MERGE_FACTOR, PART_LOADED
 from journal.errors import Indeterminate, TidemarkError, Unavailable
@@ -40,6 +41,7 @@ from oracle.state import HELD_BYTES_MAX, OracleState, held_for_good
 from segments.fold import Sealed, SegmentsState
 from segments.log import SegmentsLog
 from segments.model import Exchange, Segment, place_of
+from segments.parquet import Damaged
 from segments.records import SHARED_VERSION
 from segments.store import Gone, Unreadable
 from segments.unsealed import unsealed
@@ -62,10 +64,6 @@ seconds, in which nothing else is sealed."""
 
 SPARSE_LOOK_S = 60.0
 """Between two looks at how much of shared files still is in use: it goes through all files there are."""
-
-Leave = Callable[[str, str], None]
-"""Says of a collection why it is left alone for a while."""
-
 
 class Shared(NamedTuple):
     """What is to become of a collection's rows: those up to number ``upper`` are in ``made``, or in files of its
@@ -133,23 +131,24 @@ class Sharing:
     def __init__(
         self, oracle: Oracle, segments: SegmentsLog, files: SealedFiles,
         columns_in: Callable[[str, Sealed], tuple[Columns, tuple[int, ...]]],
-        write: Callable[[str, Columns, Iterable[pa.Table], Sequence[int]], list[Segment]], leave: Leave,
-        is_left: Callable[[str], bool], stopped: Callable[[], bool], bytes_from: int = CARRIED_BYTES,
-        clock: Callable[[], float] = time.monotonic,
+        write: Callable[[str, Columns, Iterable[pa.Table], Sequence[int]], list[Segment]],
+        stopped: Callable[[], bool], bytes_from: int = CARRIED_BYTES, clock: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
         """``columns_in`` gives all columns that rows of a collection may have, and where its key is among them;
-        ``write`` writes files of its own; ``is_left`` says whether one is left alone for now."""
+        ``write`` writes files of its own."""
         self._oracle = oracle
         self._segments = segments
         self._files = files
         self._columns_in = columns_in
         self._write = write
-        self._leave = leave
-        self._is_left = is_left
         self._stopped = stopped
         self._from = bytes_from
         self._clock = clock
         self._sparse_at = clock()
+        self._not_before = 0.0
+        """Until then nothing is done: the store or a log was away."""
+        self.failing = Failing(clock)
+        """Collections whose rows stay in the log."""
         self.count = 0
         """Parts that were made by this process."""
 
@@ -159,16 +158,19 @@ class Sharing:
 
     def look(self, image: Image, oracle: OracleState) -> None:
         """Do what is due.  Raises ``Unavailable`` or ``Indeterminate``: then the rest is done at the next look."""
-        if not _allowed(image) or not self._may_share(oracle):
+        if not _allowed(image) or self._clock() < self._not_before or not self._may_share(oracle):
             return
+        self._not_before = self._clock() + AFTER_FAILURE_S
         self._retire(oracle, self._segments.state)
-        names = [name for name in due(oracle, self._from) if image.item(name) is not None and not self._is_left(name)]
-        left = iter(names)
-        while not self._stopped() and self._share(oracle, left):
+        self.failing.keep(oracle.held)
+        there = (name for name in due(oracle, self._from) if image.item(name) is not None)
+        names = iter([name for name in there if not self.failing.is_left(name)])
+        while not self._stopped() and self._share(oracle, names):
             pass
         if self._clock() >= self._sparse_at:
             self._sparse_at = self._clock() + SPARSE_LOOK_S
             self._carry_over()
+        self._not_before = 0.0
 
     def _may_share(self, oracle: OracleState) -> bool:
         """Whether both logs may say so; has them begin to, where something is carried: from then on the mover leaves to
@@ -203,15 +205,16 @@ class Sharing:
             try:
                 found = self._of(name, bound)
             except TidemarkError as error:
-                self._leave(name, error.message if error.detail is None else f"{error.message}: {error.detail}")
-                log.warning("rows of a collection stay in the log", extra={"collection": name, "reason": error.message})
-                if isinstance(error, (Gone, Unreadable)) or not isinstance(error, Unavailable):
-                    continue  # it alone is in trouble
-                break
+                reason = self.failing.leave(name, error)
+                log.warning("rows of a collection stay in the log", extra={"collection": name, "reason": reason})
+                if isinstance(error, Unavailable):  # the store is away, or it was dropped just now
+                    break
+                continue
             except Exception as error:  # what cannot be decoded, a mistake of ours
-                self._leave(name, str(error) or type(error).__name__)
+                self.failing.leave(name, error)
                 log.exception("rows of a collection stay in the log", extra={"collection": name})
                 continue
+            self.failing.succeeded(name)
             if found is not None:
                 shared.append(found)
                 size += held_for_good(bound)
@@ -219,7 +222,12 @@ class Sharing:
                 break
         if not shared:
             return False
-        parts = iter(self._written([each.made for each in shared if each.made is not None]))
+        try:
+            parts = iter(self._written([each.made for each in shared if each.made is not None]))
+        except TidemarkError:
+            for each in shared:
+                self._files.delete(each.exchange.added)
+            raise
         done = self._exchanged(
             each.exchange if each.made is None else each.exchange._replace(added=(next(parts),)) for each in shared
         )
@@ -241,7 +249,10 @@ class Sharing:
         columns, key = self._columns_in(name, sealed)
         rows = _table(runs, columns)
         older = newest(sealed.files, rows.num_rows, rows.nbytes)
-        pieces = [*self._files.read(older, columns), rows]
+        try:
+            pieces = [*self._files.read(older, columns), rows]
+        except (Gone, Unreadable, Damaged):  # whoever reads the collection is told; what is new stays no longer for it
+            older, pieces = (), [rows]
         # All numbers below: those that are missing were moved to a topic while they could be.
         numbers = Run(INLINE, 0, upper_sealed(sealed), runs[-1].run.lower + 1)
         exchange = Exchange(
@@ -281,7 +292,12 @@ class Sharing:
     def _exchanged(self, exchanges: Iterable[Exchange]) -> list[bool]:
         """Which of them happened.  Others did not, since another one was first, or their collection was dropped: what
         was written for them is nobody's."""
-        return _await((self._segments.exchange(each) for each in exchanges), "a collection was not sealed")
+        exchanges = list(exchanges)
+        done = _await((self._segments.exchange(each) for each in exchanges), "a collection was not sealed")
+        for each, happened in zip(exchanges, done, strict=True):
+            if not happened:
+                self._files.delete(each.added)
+        return done
 
 
 def _allowed(image: Image) -> bool:

@@ -30,6 +30,8 @@ class Log:
         """(collection, partition, offset) -> what lies there, of rows that the log carried before."""
         self.in_files = set()
         """(collection, partition, offset) of what was retired: no others of a retired run are rows."""
+        self.numbers_in_files = {}
+        """(collection, number) -> the batch, of what the log carried and was retired."""
 
     def add(self, kind=Kind.BARRIER, *, writer="w", incarnation=1, catalog_upper=0, **fields):
         self.seq += 1
@@ -80,6 +82,15 @@ class Log:
             self.in_files |= places
         return verdict
 
+    def retire_numbers(self, collection, lower, upper):
+        """Have the batches of those numbers be in files alone; return the verdict."""
+        there = [*carried(self.state.bound.get(collection, NOTHING))]
+        [verdict] = self.add(Kind.RETIRE, offsets=(Offsets(collection, Run(INLINE, 0, lower, upper)),)).verdicts
+        if verdict.reason is None:
+            found = {(collection, each.run.lower): each.value for each in there if lower <= each.run.lower < upper}
+            self.numbers_in_files |= found
+        return verdict
+
     def contents(self, collection, ts, state=None):
         """What is visible of ``collection`` at ``ts``, wherever it lies: batches by their bytes, other rows by their
         offsets."""
@@ -88,7 +99,12 @@ class Log:
             if each.value:
                 found.append(each.value)
                 continue
-            for offset in range(each.run.lower, each.run.upper):
+            numbers = range(each.run.lower, each.run.upper)
+            if each.run.topic == INLINE:
+                kept = self.numbers_in_files
+                found += [kept[collection, number] for number in numbers if (collection, number) in kept]
+                continue
+            for offset in numbers:
                 place = (collection, each.run.partition, offset)
                 if each.run.attempt == RETIRED and place not in self.in_files:
                     continue
@@ -198,7 +214,7 @@ def _random_retired_numbers(rng, log, collection):
     base = [each.run for each in log.state.bound.get(collection, NOTHING).base if each.run.topic == INLINE]
     upper = (rng.choice(base).upper if base else 1) + rng.choice([0, 0, 0, 1])
     lower = rng.choice([0, 0, 0, max(0, upper - 1)])
-    log.add(Kind.RETIRE, offsets=(Offsets(collection, Run(INLINE, 0, lower, upper)),))
+    log.retire_numbers(collection, lower, upper)
 
 
 def _random_part(rng, log, next_offset):

@@ -32,8 +32,7 @@ def numbers(upper: int, lower: int = 0) -> Run:
 
 
 def retire(log: Log, upper: int, lower: int = 0, name: str = "a"):
-    [verdict] = log.add(Kind.RETIRE, offsets=(Offsets(name, numbers(upper, lower)),)).verdicts
-    return verdict
+    return log.retire_numbers(name, lower, upper)
 
 
 def carried(log: Log, name: str = "a") -> list[bytes]:
@@ -42,6 +41,7 @@ def carried(log: Log, name: str = "a") -> list[bytes]:
 
 def test_what_is_retired_is_carried_no_more(log):
     before = log.state
+    contents = {ts: log.contents("a", ts) for ts in range(105, 110)}
     assert before.held_for_good == sum(held_bytes(b"row %d" % n) for n in (0, 1, 4, 5))
     assert retire(log, 6).reason is None
     assert log.state.bound["a"].base[0].run == Run(INLINE, 0, 0, 6, RETIRED, 4 * len(b"row 0"))
@@ -51,6 +51,7 @@ def test_what_is_retired_is_carried_no_more(log):
     assert log.state.held_bytes == sum(log.state.held.values())
     now, seen = log.state.bindings("a"), before.bindings("a")
     assert (now.ends(), now.row_count, now.last_change) == (seen.ends(), seen.row_count, seen.last_change)
+    assert {ts: log.contents("a", ts) for ts in contents} == contents
     assert load(dump(log.state)) == log.state and fold_all(log.entries)[0] == log.state
 
 

@@ -73,6 +73,9 @@ def test_what_is_told_apart_no_more_is_left_for_files(small):
     log.add(Kind.COMPACT, ts=104)
     assert due(log.state) == ["a"]
     assert [each.run.lower for each in mover_module.movable(log.state, "a")] == [5, 6, 7, 8]
+    log.carry("b", BATCH, ts=109)
+    log.carry("c", BATCH, ts=109)
+    assert due(log.state, {"b"}) == ["a"] and due(log.state, {"a"}) == []
     log.add(Kind.COMPACT, ts=106)
     assert due(log.state) == [] and log.state.held["a"] == 9 * held_bytes(BATCH)
     older = Log()

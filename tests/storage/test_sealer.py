@@ -19,7 +19,7 @@ from collection.columns import DIFF
 from controllers.compute.feed import Feed
 from controllers.compute.relation import Relation
 from controllers.storage import clustering as apart
-from controllers.storage import cutting, retiring, rewriting, sealed_files, sealing
+from controllers.storage import cutting, failing, retiring, rewriting, sealed_files, sealing
 from controllers.storage import sealer as module
 from controllers.vacuum import WAITING_MAX, Asked, Won
 from journal.errors import Conflict, Indeterminate, Rejected, Unavailable
@@ -661,7 +661,7 @@ def test_what_nobody_added_is_swept(world: World) -> None:
     sealer._segments.exchange = exchange
     (world.path / "store" / "u1" / f"{Path(orphan.path).name}.1234.part").write_bytes(b"half")
     (world.path / "store" / "u1" / "of somebody else").write_bytes(b"x")
-    world.passes(module.AFTER_FAILURE_MAX_S)
+    world.passes(failing.AFTER_FAILURE_MAX_S)
     assert sealed(world, sealer).net == 4
     for _ in range(3):
         world.passes(WAITS.orphaned_s + 1)
@@ -741,7 +741,7 @@ def test_a_collection_that_cannot_be_sealed_keeps_no_other_from_it(
         patched.setattr(rewriting.tempfile, "TemporaryDirectory", full)
         assert sealed(world, sealer, "u2").net == 8
         assert sealer.status()["failing"].keys() == {"u1"}
-    world.passes(module.AFTER_FAILURE_S)
+    world.passes(failing.AFTER_FAILURE_S)
     found = sealed(world, sealer)
     assert found.net == 30 and found.changes <= 2 * 30 + 5
     world.check("u1")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 
 import pytest
 
 from catalog_log.objects import Column, Table
 from catalog_log.records import SHARED_FILES_FROM
 from collection.binding import INLINE, RETIRED, Run
+from collection.rows import Undecodable
+from controllers.storage import failing, sealing, sharing
 from controllers.storage import sealer as module
-from controllers.storage import sealing, sharing
 from controllers.storage.sealer import Sealer
 from controllers.storage.sharing import newest, sparse
 from oracle.records import CARRIED_SEALED
@@ -18,7 +20,7 @@ from segments.fold import Sealed
 from segments.log import SegmentsLog
 from segments.model import Segment, new_path, new_shared_path, part_path, place_of
 from segments.records import SHARED_VERSION
-from segments.store import Unreadable
+from segments.store import DirectoryStore, Unreadable
 from tests.storage.sealer_world import KV, WAITS, World
 
 NAMES = [f"u{n}" for n in range(1, 9)]
@@ -176,45 +178,110 @@ def test_who_names_a_part_too_late_is_refused(many: World) -> None:
     check(many)
 
 
-def test_one_that_cannot_be_read_keeps_no_other_in_the_log(many: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_cannot_be_decoded_keeps_no_other_in_the_log(many: World, monkeypatch: pytest.MonkeyPatch) -> None:
     sealer = many.sealer(carried=1)
-    shared(many, sealer)
-    for name in NAMES:
-        many.carry(name, (9, 9, 1))
-    broken = {each.path for each in parts(sealer, "u4")}
-    read = many.store.read
+    table, broken = sharing._table, many.oracle.state.bound["u4"].recent[0].value
 
-    def reads(path: str) -> bytes:
-        if path in broken:
-            raise Unreadable("its disk is broken")
-        return read(path)
+    def decoded(runs, columns):
+        if any(each.value == broken for each in runs):
+            raise Undecodable("not what was written")
+        return table(runs, columns)
 
-    monkeypatch.setattr(many.store, "read", reads)
+    monkeypatch.setattr(sharing, "_table", decoded)
     shared(many, sealer)
     assert set(many.oracle.state.held) == {"u4"}
-    assert sealer.status()["failing"]["u4"] == "its disk is broken"
+    assert sealer.status()["failing"] == {"u4": "not what was written"}
     monkeypatch.undo()
-    many.passes(module.AFTER_FAILURE_MAX_S)
+    sealer.look()
+    assert set(many.oracle.state.held) == {"u4"}, "it is left alone for a while"
+    many.passes(failing.AFTER_FAILURE_MAX_S)
+    shared(many, sealer)
+    assert not many.oracle.state.held and not sealer.status()["failing"]
+    check(many)
+
+
+def test_what_is_new_waits_for_no_part_that_cannot_be_read(many: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    sealer = many.sealer(carried=1)
+    shared(many, sealer)
+    [old] = parts(sealer, "u4")
+    read = DirectoryStore.read
+
+    def reads(self: DirectoryStore, path: str) -> bytes:
+        if path == old.path:
+            raise Unreadable("its disk is broken")
+        return read(self, path)
+
+    monkeypatch.setattr(DirectoryStore, "read", reads)
+    for name in NAMES:
+        many.carry(name, (9, 9, 1))
     shared(many, sealer)
     assert not many.oracle.state.held
+    assert len(parts(sealer, "u4")) == 2 and parts(sealer, "u4")[0] == old and len(parts(sealer, "u3")) == 1
+    monkeypatch.undo()
     check(many)
+
+
+def test_one_that_cannot_be_sealed_is_shared_all_the_same(many: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its topic cannot be read, say; nobody but us takes what is carried of it."""
+    for n in range(4):
+        many.insert("u4", (n, n, 1))
+    sealer = many.sealer(carried=1)
+    monkeypatch.setattr(Sealer, "_seal", _away)
+    shared(many, sealer)
+    assert not many.oracle.state.held and set(sealer.status()["failing"]) == {"u4"}
+    check(many)
+
+
+def test_a_store_that_is_full_is_tidied_up_and_nothing_is_left_of_what_was_begun(
+    many: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sharing, "PART_LOADED", 1_000)
+    sealer = many.sealer(carried=1)
+    shared(many, sealer)
+    there = files(many)
+    many.items.pop("u2")
+    for n in range(4):
+        many.insert("u3", (n, n, 1))
+    many.carry("u1", *((k, 7, 1) for k in range(100)))
+    write = DirectoryStore.write
+
+    def writes(self: DirectoryStore, path: str, data: bytes, begun: bool = False) -> None:
+        if path.startswith("shared/"):
+            _away()
+        write(self, path, data, begun)
+
+    monkeypatch.setattr(DirectoryStore, "write", writes)
+    many.carry("u5", (9, 9, 1))
+    for _ in range(12):
+        many.passes(WAITS.grace_s)
+        with suppress(module.Unavailable):
+            sealer.look()
+    own = {each.path for name in NAMES for each in parts(sealer, name)} & files(many)
+    assert files(many) == there | own, "what has a file of its own is written again and again, and removed"
+    assert not sealer._segments.state.gone and sealer._cuts.count
+    monkeypatch.undo()
+    many.passes(failing.AFTER_FAILURE_S)
+    shared(many, sealer)
+    assert not many.oracle.state.held
+    check(many, [name for name in NAMES if name != "u2"])
 
 
 def test_a_store_that_is_away_loses_nothing_and_moves_nothing(many: World, monkeypatch: pytest.MonkeyPatch) -> None:
     sealer = many.sealer(carried=1)
     monkeypatch.setattr(many.store, "write", _away)
-    for _ in range(2):
-        with pytest.raises(module.Unavailable):
-            shared(many, sealer)
-    assert set(many.oracle.state.held) == set(NAMES)
+    with pytest.raises(module.Unavailable):
+        shared(many, sealer)
+    sealer.look()
+    assert set(many.oracle.state.held) == set(NAMES), "it is not asked again at once"
     monkeypatch.undo()
     check(many)
+    many.passes(failing.AFTER_FAILURE_S)
     shared(many, sealer)
     assert not many.oracle.state.held
     check(many)
 
 
-def _away(*_: object) -> None:
+def _away(*_: object, **__: object) -> None:
     raise module.Unavailable("the store is away", sqlstate="58030")
 
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from controllers.storage import sealed_files, sealing
+from controllers.storage import failing, sealed_files, sealing
 from controllers.storage import sealer as module
 from journal.errors import Unavailable
 from segments import store as stores
@@ -64,7 +64,7 @@ def test_what_is_sealed_while_its_disk_is_not_mounted_is_not_lost_when_it_is_aga
         world.passes(WAITS.grace_s + 1)
         sealer.look()
     world.check("u1")
-    world.passes(module.AFTER_FAILURE_S)
+    world.passes(failing.AFTER_FAILURE_S)
     assert sealed(world, sealer).net == 8
     world.check("u1")
 
@@ -87,7 +87,7 @@ def test_a_disk_that_is_full_is_left_as_it_was_and_sealed_to_later(
         assert "No space left" in sealer.status()["failing"]["u1"]
         world.check("u1")
     assert not [each.path for each in world.store.files()], "nor is a piece of a file left"
-    world.passes(module.AFTER_FAILURE_S)
+    world.passes(failing.AFTER_FAILURE_S)
     assert sealed(world, sealer).net == 4
     world.check("u1")
 
@@ -111,7 +111,7 @@ def live(world: World, monkeypatch: pytest.MonkeyPatch, seed: int) -> Counter:
         changes = Counter({(rng.randrange(5), rng.randrange(4)): 1 for _ in range(rng.randint(1, 6))})
         changes.update({row: -1 for row in rng.sample(there, min(len(there), 3)) if row not in changes})
         world.insert("u1", *((*row, n) for row, n in changes.items()))
-        world.passes(rng.choice((0, 1, module.MOVE_EVERY_S, module.AFTER_FAILURE_S, WAITS.grace_s, WAITS.orphaned_s)))
+        world.passes(rng.choice((0, 1, module.MOVE_EVERY_S, failing.AFTER_FAILURE_S, WAITS.grace_s, WAITS.orphaned_s)))
         before = sealer._segments.state
         match rng.choice(("well", "away", "full", "slow")) if (world.path / "store").exists() else "well":
             case "away":
