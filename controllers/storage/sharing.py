@@ -65,6 +65,7 @@ seconds, in which nothing else is sealed."""
 SPARSE_LOOK_S = 60.0
 """Between two looks at how much of shared files still is in use: it goes through all files there are."""
 
+
 class Shared(NamedTuple):
     """What is to become of a collection's rows: those up to number ``upper`` are in ``made``, or in files of its
     own."""
