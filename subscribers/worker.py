@@ -102,7 +102,11 @@ async def run(
     bootstrap: str, names: TopicNames, controller: str, commands: KafkaTransport, catalog_end: int,
     stopped: threading.Event, on_ready,
 ) -> Exception | None:  # fmt: skip
-    """Serve until ``stopped``; the exception that ended it earlier, or ``None``.  Calls ``on_ready`` once it serves."""
+    """Serve until ``stopped``; the exception that ended it earlier, or ``None``.  Calls ``on_ready`` once it serves.
+
+    What fails in Faust ends it, too: its services tell each other of a crash and stand still then, with a process
+    around them that looks alive, so that no controller would ever be told anything again.
+    """
     loop = asyncio.get_running_loop()
     watch_loop()
     app = make_app(bootstrap, names, controller)
@@ -131,8 +135,13 @@ async def run(
             return None
         starting.result()
         on_ready()
-        await asyncio.wait({stop, failed, sender.failure}, return_when=asyncio.FIRST_COMPLETED)
-        return next((found.result() for found in (failed, sender.failure) if found.done()), None)
+        ended = loop.create_task(app.wait_until_stopped())
+        await asyncio.wait({stop, failed, sender.failure, ended}, return_when=asyncio.FIRST_COMPLETED)
+        found = next((each.result() for each in (failed, sender.failure) if each.done()), None)
+        if found is None and app.crashed:
+            reason = app.crash_reason
+            found = reason if isinstance(reason, Exception) else RuntimeError(f"faust ended: {reason!r}")
+        return found
     finally:
         stopped.set()
         _, left = await asyncio.wait({loop.create_task(app.stop())}, timeout=LEAVE_S)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import select
@@ -10,19 +11,24 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import pytest
+from aiokafka.consumer.fetcher import Fetcher
 
 from catalog_log import model
 from catalog_log.bootstrap import create_environment
 from catalog_log.log import CatalogLog
 from catalog_log.objects import Item, Table
 from catalog_log.records import put
+from controllers.command_topic import open_command_topic
 from controllers.commands import STORAGE, Kind
 from controllers.commands_log import CommandFold, decode
 from journal.api import Entry
 from journal.kafka import KafkaTransport
 from journal.names import TopicNames
+from subscribers import worker
 
 pytestmark = pytest.mark.integration
 
@@ -106,15 +112,42 @@ def commands_through(broker: str, names: TopicNames, upper: int, timeout_s: floa
 def test_a_worker_feeds_its_controller_and_ends_when_told(broker: str, environment) -> None:
     names, catalog, start = environment
     add(catalog, 1)
-    worker = start()
+    process = start()
     upper = add(catalog, 2)
     seen, state = commands_through(broker, names, upper)
     assert set(state.objects) == {"u1", "u2"}
     assert state.ignored == 0
     assert [c.kind for c in seen].count(Kind.CREATE) == 2
-    code, log = worker.end("term")
+    code, log = process.end("term")
     assert code == 0
     assert [json.loads(line)["event"] for line in log.splitlines()] == ["acting"]
+
+
+def test_a_worker_whose_consumer_crashed_ends_instead_of_standing_still(
+    broker: str, environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As aiokafka's does that was assigned its partition anew just when something had been fetched."""
+    names, catalog, _ = environment
+    upper = add(catalog, 1)
+    crash, stopped, ready = threading.Event(), threading.Event(), threading.Event()
+    fetched = Fetcher.fetched_records
+
+    async def crashing(self: Fetcher, *arguments, **more):
+        if crash.is_set():
+            raise AssertionError("it has no position")
+        return await fetched(self, *arguments, **more)
+
+    monkeypatch.setattr(Fetcher, "fetched_records", crashing)
+    commands = open_command_topic(broker, names, STORAGE)
+    serving = worker.run(broker, names, STORAGE, commands, 1, stopped, ready.set)
+    with ThreadPoolExecutor(1) as pool, closing(commands):
+        running = pool.submit(asyncio.run, serving)
+        try:
+            commands_through(broker, names, upper)
+            crash.set()
+            assert str(running.result(60)) == "it has no position" and ready.is_set()
+        finally:
+            stopped.set()
 
 
 def test_a_standby_takes_over_and_the_commands_go_on_without_a_gap(broker: str, environment) -> None:
