@@ -53,6 +53,7 @@ def figures(wanted: Callable[[str], bool]) -> list[Figure]:
 
 
 def main(directory: str, millions: int, query: str, through_driver: bool) -> None:
+    from bench.brokers import broker_in
     from catalog_log.bootstrap import create_environment
     from collection.writer import CollectionWriter
     from controllers.compute.maintainer import Maintainer
@@ -74,7 +75,7 @@ def main(directory: str, millions: int, query: str, through_driver: bool) -> Non
     relation.load([], DataTs(SINCE + 1), DataTs(SINCE), files)
     columns = ", ".join(f"`u1`.`{column.name}`" for column in COLUMNS)
     sql = QUERIES[query].format(columns=columns)
-    with _broker(Path(directory)) as bootstrap:
+    with broker_in(Path(directory)) as bootstrap:
         names = TopicNames("bench")
         create_environment(bootstrap, names, 1)
         writer = CollectionWriter(bootstrap, names)
@@ -115,24 +116,6 @@ def main(directory: str, millions: int, query: str, through_driver: bool) -> Non
         maintainer.close()
     stop_session(spark)
     print(json.dumps(found))
-
-
-@contextmanager
-def _broker(directory: Path) -> Iterator[str]:
-    from embedded.broker import Broker
-    from embedded.child import Child
-    from embedded.jars import ensure_jars
-    from embedded.layout import JARS
-    from embedded.ports import HOST, free_ports
-
-    port, controller_port = free_ports(2)
-    broker = Broker(directory / "broker", ensure_jars(JARS), port, controller_port, directory / "broker.log")
-    child = Child(broker.prepare())
-    try:
-        child.wait_ready()
-        yield f"{HOST}:{port}"
-    finally:
-        child.stop()
 
 
 @contextmanager

@@ -33,12 +33,9 @@ from bench import (
     topics,
     views,
 )
+from bench.brokers import broker_in
 from bench.figure import Figure, table
 from bench.tpcc import figures as tpcc
-from embedded.broker import Broker
-from embedded.child import Child
-from embedded.jars import ensure_jars
-from embedded.layout import JARS
 from embedded.ports import consecutive_ports, free_ports
 from embedded.stack import Settings, Stack, running
 
@@ -146,16 +143,8 @@ def _of_a_broker(chosen: Callable[[str], bool]) -> list[Figure]:
 
 @contextmanager
 def _broker() -> Iterator[str]:
-    """A broker and nothing beside it that could take turns on the processors; its bootstrap address."""
-    with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as data:
-        jars = ensure_jars(JARS, lambda line: print(line, file=sys.stderr, flush=True))
-        broker = Broker(Path(data) / "broker", jars, *free_ports(2), Path(data) / "broker.log")
-        child = Child(broker.prepare())
-        try:
-            child.wait_ready()
-            yield broker.bootstrap
-        finally:
-            child.stop()
+    with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as data, broker_in(Path(data)) as bootstrap:
+        yield bootstrap
 
 
 def machine() -> str:

@@ -12,11 +12,12 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
+from bench.brokers import broker_in
 from bench.objects import add_items
 from catalog_log.bootstrap import create_environment
 from catalog_log.log import CatalogLog
@@ -25,11 +26,6 @@ from collection.binding import Inline
 from collection.columns import table_from_rows, with_diff
 from collection.rows import encode
 from controllers.storage.controller import StorageController
-from embedded.broker import Broker
-from embedded.child import Child
-from embedded.jars import ensure_jars
-from embedded.layout import JARS
-from embedded.ports import free_ports
 from journal import clients
 from journal.names import TopicNames
 from journal.process import setup_logging
@@ -54,7 +50,7 @@ def main() -> int:
     options.add_argument("--tables", type=int, default=30_000, metavar="N", help="(default: %(default)s)")
     tables = options.parse_args().tables
     setup_logging("bench")
-    with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as directory, _broker(Path(directory)) as bootstrap:
+    with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as directory, broker_in(Path(directory)) as bootstrap:
         print(json.dumps(_measured(bootstrap, Path(directory), tables), indent=2))
     return 0
 
@@ -125,17 +121,6 @@ def _until_quiet(look: Callable[[], object]) -> None:
 def _topics(bootstrap: str, names: TopicNames) -> int:
     with closing(clients.make_consumer(bootstrap)) as consumer:
         return sum(name.startswith(names.data("")) for name in consumer.list_topics(timeout=60).topics)
-
-
-@contextmanager
-def _broker(directory: Path) -> Iterator[str]:
-    broker = Broker(directory / "broker", ensure_jars(JARS), *free_ports(2), directory / "broker.log")
-    child = Child(broker.prepare())
-    try:
-        child.wait_ready()
-        yield broker.bootstrap
-    finally:
-        child.stop()
 
 
 if __name__ == "__main__":

@@ -154,11 +154,13 @@ _PART = re.compile(
 _BEGUN = re.compile(rf"[A-Za-z0-9_-]+{_FILE}\.(parquet|[0-9]+\.files)")
 
 
-def shares(exchange: Exchange) -> bool:
-    """Whether ``exchange`` says what only records from :data:`segments.records.SHARED_VERSION` on can: it names parts
-    of files, or seals what the oracle's log carried."""
-    paths = (*(each.path for each in exchange.added), *exchange.removed)
-    return any(run.topic == INLINE for run in exchange.runs) or any(place_of(path).part for path in paths)
+def shares(record: SegmentsRecord) -> bool:
+    """Whether ``record`` says what only those from :data:`segments.records.SHARED_VERSION` on can: it names parts of
+    files, or seals what the oracle's log carried."""
+    runs, paths = (), record.paths
+    if (exchange := record.exchange) is not None:
+        runs, paths = exchange.runs, (*paths, *(each.path for each in exchange.added), *exchange.removed)
+    return any(run.topic == INLINE for run in runs) or any(place_of(path).part for path in paths)
 
 
 def check_exchange(exchange: Exchange) -> None:

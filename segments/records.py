@@ -21,7 +21,6 @@ from segments.model import (
     SegmentsRecord,
     check_exchange,
     check_paths,
-    place_of,
     shares,
 )
 
@@ -47,7 +46,7 @@ def encode_segments_record(record: SegmentsRecord, version: int = 1) -> bytes:
     token, exchange = record.token, record.exchange or NO_EXCHANGE
     if version < STATISTICS_VERSION and any(each.statistics for each in exchange.added):
         raise ValueError("a record of version 1 has no statistics of files")
-    if version < SHARED_VERSION and (shares(exchange) or any(place_of(path).part for path in record.paths)):
+    if version < SHARED_VERSION and shares(record):
         raise ValueError("no record below version 3 names parts of files, or seals what the oracle's log carries")
     return codec.encode(
         SEGMENTS_RECORD,
@@ -107,9 +106,7 @@ def _check(record: SegmentsRecord, version: int) -> None:
         check_exchange(record.exchange)
     check_paths(record.paths)
     # What older code cannot read must count for nobody, who is beside it: whatever version the record says it is of.
-    if version < SHARED_VERSION and (
-        shares(record.exchange or NO_EXCHANGE) or any(place_of(path).part for path in record.paths)
-    ):
+    if version < SHARED_VERSION and shares(record):
         raise InvalidUsage(f"parts of files, or rows of the oracle's log, in a log of version {version}")
     if record.below < 0:
         raise InvalidUsage(f"invalid number of a file {record.below}")
