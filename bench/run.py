@@ -21,6 +21,7 @@ from bench import (
     eight,
     executors,
     journals,
+    judging,
     large_view,
     own_rows,
     planning,
@@ -111,6 +112,7 @@ def main(argv: list[str]) -> int:
         ("views", "settled: a hundred million settled rows, beside plain Spark", settled.figures),
         ("views", "large view: twenty million rows put out, beside plain Spark", large_view.figures),
         ("views", "executors: a backlog by executors elsewhere, one and two, beside plain Spark", executors.figures),
+        ("views", "judging: a source far behind, by executors elsewhere, beside its own thread", judging.figures),
         ("starts", "starts: warm, and from a fresh clone", starts.figures),
     ):  # fmt: skip
         if group in wanted:

@@ -68,6 +68,14 @@ class _Span(NamedTuple):
     runs: tuple[BoundRun, ...]
 
 
+class _Records(NamedTuple):
+    """Of each its value, its offset, and the run that it is in."""
+
+    values: list[bytes | None]
+    offsets: list[int]
+    runs: list[BoundRun]
+
+
 class RunReader:
     """A consumer kept open between reads.  Calls from several threads take turns."""
 
@@ -114,7 +122,7 @@ class RunReader:
         with self._lock:
             try:
                 self._meet({topic for topic, _ in spans})
-                for values, runs in self._records(spans):
+                for values, _, runs in self._records(spans):
                     asked = self._ask_ids(runs) if format == JSON else None  # after the fetch; answered while we decode
                     stamps = np.fromiter((each.ts for each in runs), np.int64, len(runs))
                     if format == JSON:
@@ -128,6 +136,17 @@ class RunReader:
                         yield table, pa.array(np.repeat(stamps, counts))
                 if format == JSON:
                     check_all_there(bound, found)
+            finally:
+                self._consumer.unassign()
+
+    def values(self, run: Run) -> Iterator[tuple[list[bytes | None], list[int]]]:
+        """The records of ``run``, whatever they are, with their offsets, in pieces; raises as :meth:`chunks`."""
+        spans = _spans([BoundRun(0, run)])
+        with self._lock:
+            try:
+                self._meet({run.topic})
+                for values, offsets, _ in self._records(spans):
+                    yield values, offsets
             finally:
                 self._consumer.unassign()
 
@@ -167,8 +186,8 @@ class RunReader:
 
     def _records(
         self, spans: dict[tuple[str, int], list[_Span]]
-    ) -> Iterator[tuple[list[bytes | None], list[BoundRun]]]:
-        """All records in the spans with the run of each, in chunks."""
+    ) -> Iterator[_Records]:
+        """All records in the spans, in chunks."""
         doubt = _Doubt(self._bootstrap, {topic for topic, _ in spans})
         try:
             yield from _records(self._consumer, self._renew, spans, doubt)
@@ -317,12 +336,11 @@ def _records(
     renew: Callable[[str], Consumer],
     spans: dict[tuple[str, int], list[_Span]],
     doubt: _Doubt,
-) -> Iterator[tuple[list[bytes | None], list[BoundRun]]]:
-    """All records in the spans with the run of each, in chunks.  ``renew`` gives what to go on with."""
+) -> Iterator[_Records]:
+    """All records in the spans, in chunks.  ``renew`` gives what to go on with."""
     cursors = {key: _Cursor(list(found)) for key, found in spans.items()}
     consumer.assign([TopicPartition(t, p, c.next) for (t, p), c in cursors.items()])
-    values: list[bytes | None] = []
-    runs: list[BoundRun] = []
+    values, offsets, runs = found = _Records([], [], [])
     size = 0
     quiet_since = time.monotonic()
     look_after_s = LOOK_AFTER_S
@@ -344,6 +362,7 @@ def _records(
                 if run is not None:
                     value = message.value()
                     values.append(value)
+                    offsets.append(offset)
                     runs.append(run)
                     size += len(value or b"")
                 offset += 1
@@ -353,8 +372,9 @@ def _records(
             if offset >= cursor.span.upper:
                 _advance(consumer, cursors, key)
             if len(values) >= CHUNK_RECORDS or size >= CHUNK_BYTES:
-                yield values, runs
-                values, runs, size = [], [], 0
+                yield found
+                values, offsets, runs = found = _Records([], [], [])
+                size = 0
                 quiet_since = time.monotonic()
         quiet_s = time.monotonic() - quiet_since
         if quiet_s > READ_TIMEOUT_S:
@@ -369,7 +389,7 @@ def _records(
             consumer = renew(doubt.bootstrap())
             consumer.assign([TopicPartition(t, p, c.next) for (t, p), c in cursors.items()])
     if values:
-        yield values, runs
+        yield found
 
 
 def _advance(consumer: Consumer, cursors: dict[tuple[str, int], _Cursor], key: tuple[str, int]) -> None:

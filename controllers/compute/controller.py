@@ -52,6 +52,7 @@ from controllers.compute.handling import Handling
 from controllers.compute.heartbeat import Heartbeat, SparkEnded
 from controllers.compute.indexes import Indexes
 from controllers.compute.inventory import Inventory
+from controllers.compute.judging_desk import JudgingDesk
 from controllers.compute.lookup_server import LookupServer
 from controllers.compute.maintainer import Maintainer
 from controllers.compute.outlet import Outlet
@@ -138,7 +139,10 @@ class ComputeController:
         self._core = Handling(Core(cluster, self._at_work, self._inventory.reads_much))
         self._desk = PeekDesk(self._core, self._spark, self._inventory, self._indexes, self._gear)
         self._lookups = LookupServer(host, lookup_port, self._desk)
-        self._server = ComputeServer(host, port, self._desk, self.status, self._lookups.port, self._retry)
+        self._judging = JudgingDesk(self._spark, bootstrap)
+        self._server = ComputeServer(
+            host, port, self._desk, self.status, self._lookups.port, self._retry, self._judging
+        )  # fmt: skip
         self._command_offset = 0
         self._acted_offset = 0
         """What is below it was acted on, drops included."""
@@ -221,6 +225,7 @@ class ComputeController:
             "views": {} if ticking is None else ticking.status(frontiers),
             "indexes": self._indexes.status(),
             "peeks": self._desk.status(),
+            "judging": self._judging.status(),
             "quarantined": self._at_work.notes.quarantined(),
             **({} if ticking is None else {"ticks": ticking.counts()}),
         }
@@ -425,6 +430,7 @@ class ComputeController:
         )
 
     def _stop_reads(self) -> None:
+        self._judging.close()
         self._desk.close()
         self._lookups.close()
         self._server.shutdown()

@@ -5,22 +5,15 @@ Promises: :meth:`Intake.fetch` gives files with exactly the rows of what is boun
 it, and what another wrote that was tried again, or was done twice, goes.  Raises what tasks raised.  What passes
 through this process are the ranges, and some hundred bytes a file.
 
-A range is of one partition of a topic, as a data source would have it; it is none of Spark's own, since planning one
-that is written in Python starts a process of its own first (a second), for a plan that is known.
+A range is of one partition of a topic, as a data source would have it (:mod:`controllers.compute.tasks`).
 """
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import logging
 import pickle
-from collections.abc import Callable, Iterator, Sequence
-
-import pyarrow as pa
-from pyspark import TaskContext
-from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from collections.abc import Sequence
 
 from collection.binding import BoundRun
 from collection.columns import Columns
@@ -28,10 +21,8 @@ from collection.reader import JSON, check_all_there
 from controllers.compute.chunks import Adopted
 from controllers.compute.fetching import Fetch, packed, ranges, rows_of
 from controllers.compute.handing import Handing
-from controllers.compute.outlet import LACKING, lacks
-from controllers.compute.running import cores
 from controllers.compute.sending import sent_columns
-from controllers.spark_masters import in_this_process
+from controllers.compute.tasks import Lacking, answers
 
 log = logging.getLogger(__name__)
 
@@ -67,11 +58,10 @@ class Intake:
         the executors lack what it takes."""
         pieces = [packed(each) for each in ranges(bound, self._range_rows)]
         fetch = Fetch(self._bootstrap, sent_columns(columns), format_, handing.place(prefix))
-        tasks = _tasks(handing.spark, len(pieces))
-        frame = handing.spark.range(0, len(pieces), 1, tasks).mapInArrow(_by(fetch, pieces), "said binary")
+        plain = fetch._replace(columns=tuple(map(tuple, fetch.columns)))[:]
         kept: set[str] = set()
         try:
-            said = [pickle.loads(each) for each in frame.toArrow().column(0).to_pylist()]  # noqa: S301 - our own tasks'
+            said = [pickle.loads(each) for each in answers(handing.spark, TASK_MODULE, plain, pieces)]  # noqa: S301 - our own tasks'
             for each in said:
                 each.check()
             found = [
@@ -81,11 +71,9 @@ class Intake:
             if format_ == JSON:
                 check_all_there(bound, sum(each.of.net for each in found))
             kept = {each.path.name for each in found}
-        except PySparkException as error:
-            if (lacking := lacks(error)) is None:
-                raise
+        except Lacking as lacking:
             self._able = False
-            log.warning("executors cannot read topics, so this process does", extra={"detail": lacking.detail})
+            log.warning("executors cannot read topics, so this process does", extra={"detail": lacking.why.detail})
             return None
         finally:
             for path in handing.directory.glob(f"{prefix}_*"):
@@ -94,30 +82,3 @@ class Intake:
         counts = {"rows": sum(each.of.rows for each in found), "files": len(found), "ranges": len(pieces)}
         log.info("tasks read what a relation needs", extra=counts)
         return found
-
-
-def _tasks(spark: SparkSession, pieces: int) -> int:
-    """Where executors are in this process, as many as there are cores, one piece after another: each task has a Python
-    of its own, which takes as long to begin as a piece takes.  Ten million rows of three columns on two cores: 8.7 s
-    and 15 of a processor by two tasks, 18 s and 34 by sixteen."""
-    return min(pieces, cores(spark)) if in_this_process(spark.sparkContext.master) else pieces
-
-
-def _by(fetch: Fetch, pieces: list[bytes]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """For executors: nothing of ours in it, since theirs is what is missing where their Python lacks a package."""
-    module, words = TASK_MODULE, LACKING
-    plain = fetch._replace(columns=tuple(map(tuple, fetch.columns)))[:]
-
-    def handle(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        try:
-            fetching = importlib.import_module(module)
-        except ImportError as error:
-            raise RuntimeError(f"{words}: {error}") from error
-        context = TaskContext.get()
-        assert context is not None, "it is no task"
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                said = fetching.answer(plain, pieces[number], f"{context.taskAttemptId()}_{number}")
-                yield pa.RecordBatch.from_arrays([pa.array([said], pa.binary())], names=["said"])
-
-    return handle

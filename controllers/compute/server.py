@@ -1,4 +1,5 @@
-"""The compute controller over Arrow Flight: peeks, ``status``, ``cancel``, and ``lookups``: where those are answered.
+"""The compute controller over Arrow Flight: peeks, ``status``, ``cancel``, ``lookups``: where those are answered, and
+``judge``: what a source's records are.
 
 Listens on loopback unless told otherwise: it has no authentication of its own, and whoever reaches it reads everything.
 """
@@ -12,7 +13,9 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.flight as flight
 
+from controllers.compute.judging_desk import JudgingDesk
 from controllers.compute.peeks import PeekDesk
+from controllers.judging import decode_order, encode_verdict
 from controllers.nodes import reachable
 from controllers.peeks.peek_codec import decode_peek, encode_considered, encode_error
 from journal.errors import TidemarkError, logged
@@ -28,12 +31,13 @@ class ComputeServer(flight.FlightServerBase):
 
     def __init__(
         self, host: str, port: int, desk: PeekDesk, status: Callable[[], dict[str, object]], lookup_port: int,
-        retry: Callable[[str], bool] = lambda _object_id: False,
+        retry: Callable[[str], bool] = lambda _object_id: False, judging: JudgingDesk | None = None,
     ) -> None:  # fmt: skip
         super().__init__(f"grpc://{host}:{port}")
         self._desk = desk
         self._status = status
         self._retry = retry
+        self._judging = judging
         self._lookup_port = lookup_port
         self.address = f"grpc://{reachable(host)}:{self.port}"
 
@@ -64,9 +68,20 @@ class ComputeServer(flight.FlightServerBase):
                 return [flight.Result(encode_considered(self._desk.considered(decode_peek(action.body.to_pybytes()))))]
             except TidemarkError as error:
                 raise flight.FlightServerError(encode_error(error)) from None
+        if action.type == "judge" and self._judging is not None:
+            return self._judged(self._judging, action.body.to_pybytes())
         if action.type == "lookups":
             return [flight.Result(str(self._lookup_port).encode())]
         raise flight.FlightServerError(encode_error(TidemarkError(f"no action {action.type!r}", sqlstate="0A000")))
+
+    def _judged(self, judging: JudgingDesk, body: bytes) -> list[flight.Result]:
+        try:
+            return [flight.Result(encode_verdict(each)) for each in judging.judge(decode_order(body))]
+        except TidemarkError as error:
+            raise flight.FlightServerError(encode_error(error)) from None
+        except Exception as error:
+            log.exception("ranges were not judged", extra={"reference": logged(error)})
+            raise flight.FlightServerError(encode_error(error)) from None
 
     def list_actions(self, context: flight.ServerCallContext) -> list[tuple[str, str]]:
         return [
@@ -74,5 +89,6 @@ class ComputeServer(flight.FlightServerBase):
             ("lookups", "the port at which indexes answer what need not wait (controllers/peeks/lookup_codec.py)"),
             ("retry", "release the object whose id is the body from quarantine; whether it was there, as JSON"),
             ("considered", "the files that the peek in the body would read of each relation, and pass over, as JSON"),
+            ("judge", "of each range of a source's topic in the body, what its records are (controllers/judging.py)"),
             ("cancel", "give up the peek whose id is the body"),
         ]

@@ -5,9 +5,10 @@ Of ours it is known who leads what by the word of most (:mod:`journal.leaders`);
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from catalog_log.objects import Connection
 from collection.outside import Heard, connecting
@@ -16,6 +17,9 @@ from journal.errors import TidemarkError
 from journal.lasting import Lasting, lasting_of
 from journal.leaders import leaders_of
 from journal.topic_ids import TopicIds, ids_of
+
+ASK_S = 5.0
+"""For an answer about offsets: as long as one about a topic is given."""
 
 
 class Brokers:
@@ -34,6 +38,19 @@ class Brokers:
 
     def consumer(self, topic: str, **settings: object) -> Consumer:
         return make_consumer(self._leaders.bootstrap(topic), **settings)
+
+    def stable_ends(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+        """Where what may be read of each of ``partitions`` ends now: below it no transaction is open.
+
+        Raises ``Unavailable``, and ``KafkaException`` for what brokers answer."""
+        asked = {TopicPartition(topic, partition): OffsetSpec.latest() for partition in partitions}
+
+        def ask(client: AdminClient, timeout_s: float) -> dict[int, int]:
+            level = IsolationLevel.READ_COMMITTED
+            answers = client.list_offsets(asked, isolation_level=level, request_timeout=timeout_s)
+            return {of.partition: answer.result().offset for of, answer in answers.items()}
+
+        return self.others.ask(ask, ASK_S)
 
     def said(self, error: KafkaError | KafkaException) -> TidemarkError | None:
         """What is behind an error of a client of theirs, where something else is known of it."""

@@ -41,8 +41,10 @@ from controllers.commands import STORAGE
 from controllers.commands_log import Compaction, follow
 from controllers.nodes import register
 from controllers.protocol import Altered, ControllerState, Created, Dropped, Effect
+from controllers.storage.backlog import Backlog
 from controllers.storage.brokers import Brokers, Elsewhere
 from controllers.storage.copied import Copied
+from controllers.storage.executors import Executors
 from controllers.storage.generating import Generating
 from controllers.storage.mover import Mover
 from controllers.storage.reconcile import WRITTEN, may_be_written, reconcile
@@ -148,6 +150,7 @@ class StorageController:
         self._sealing = threading.Thread(target=self._seal, name="sealer", daemon=True)
         self._sealing_failed: BaseException | None = None
         self._at_work = open_at_work(bootstrap, names, STORAGE, self._incarnation)
+        self._executors = Executors(lambda: self._catalog.image)
         self._sinks = Sinks(
             bootstrap, names, self._oracle, store, self._catalog, self._at_work, lambda: self._state
         )
@@ -327,7 +330,7 @@ class StorageController:
             refused = f"topic {item.topic} is Tidemark's own" if self._names.kept(item.topic) else None
             self._sources[item.id] = Source(
                 item, self._brokers_of(item), partial(self._taking, item), self._oracle, self._incarnation,
-                self._at_work, refused,
+                self._at_work, refused, Backlog(item, self._executors) if item.in_place else None,
             )  # fmt: skip
 
     def _brokers_of(self, item: objects.Source) -> Callable[[], Brokers]:

@@ -17,6 +17,7 @@ is known to nobody who has only that message.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 
@@ -27,13 +28,14 @@ from confluent_kafka import Message as KafkaMessage
 from catalog_log.objects import Connection, Source
 from catalog_log.objects.reading import HEADERS, NONE, TIMESTAMP
 from collection.binding import Binding, BoundRun, Run
+from collection.error_rows import error_rows
 from collection.json_rows import BadRow
 from collection.messages import registry
 from collection.messages.judging import Judge, KeyedTable, Message
 from collection.rows import Undecodable
 from collection.writer import CollectionWriter
 from controllers.storage.keyed_state import Inconsistent, KeyedState
-from controllers.storage.remap import ERROR_ROW, Prepared, readable
+from controllers.storage.remap import Prepared
 from controllers.storage.taking import ANSWER_TIMEOUT_S, Polled, errors_written
 from controllers.storage.upserts import Keys, changed
 from oracle.bindings import Bound
@@ -192,17 +194,14 @@ def _prepared(
     messages: Sequence[Message],
     bad: Sequence[BadRow],
 ) -> Prepared:
-    bad_in: dict[int, int] = {}
-    errors: list[ERROR_ROW] = []
-    for each in bad:
-        message = messages[each.index]
-        bad_in[message.partition] = bad_in.get(message.partition, 0) + 1
-        errors.append((each.reason, readable(message.value), item.topic, message.partition, message.offset))
+    values, places = ([each.value for each in messages], [each[:2] for each in messages]) if bad else ([], [])
+    errors = error_rows(item.topic, bad, values, places)
+    bad_in = Counter(each.partition for each in errors)
     runs = []
     after = dict(positions)
     for partition, records in sorted(polled.items()):
         lower, upper = positions[partition], records[-1][0] + 1
         assert lower <= records[0][0], f"{item.topic}/{partition}: {records[0][0]} was judged before (at {lower})"
-        runs.append(Run(item.topic, partition, lower, upper, pin, len(records) - bad_in.get(partition, 0)))
+        runs.append(Run(item.topic, partition, lower, upper, pin, len(records) - bad_in[partition]))
         after[partition] = upper
     return Prepared(tuple(runs), tuple(errors), len(messages) - len(errors), after)

@@ -10,18 +10,14 @@ Does *not* promise the order of rows across partitions.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from catalog_log.objects import Item
 from collection.binding import Binding, Run
+from collection.error_rows import ErrorRow, error_rows
 from collection.json_rows import decode_batch
-
-ERROR_VALUE_CHARS_MAX = 64 * 1024
-"""How much of a bad value its error row keeps: enough to see what it is, far below a record's bound."""
-
-ERROR_ROW = tuple[str, str | None, str, int, int]
-"""error, value, topic, partition, offset: the columns of an errors collection."""
 
 
 class Problem(NamedTuple):
@@ -37,7 +33,7 @@ class Prepared(NamedTuple):
     """A batch, judged: the runs to bind, the error rows to write first, and where each partition goes on."""
 
     runs: tuple[Run, ...]
-    bad: tuple[ERROR_ROW, ...]
+    bad: tuple[ErrorRow, ...]
     good_count: int
     positions: dict[int, int]
 
@@ -110,12 +106,8 @@ def prepare(
             places.append((partition, offset))
             values.append(value)
     _, bad = decode_batch(values, source.stored)
-    bad_in: dict[int, int] = {}
-    errors = []
-    for row in bad:
-        partition, offset = places[row.index]
-        bad_in[partition] = bad_in.get(partition, 0) + 1
-        errors.append((row.reason, readable(values[row.index]), topic, partition, offset))
+    errors = error_rows(topic, bad, values, places)
+    bad_in = Counter(each.partition for each in errors)
     runs = []
     after = dict(positions)
     for partition, records in sorted(polled.items()):
@@ -123,7 +115,7 @@ def prepare(
             continue
         lower, upper = positions[partition], records[-1][0] + 1
         assert lower <= records[0][0], f"{topic}/{partition}: record {records[0][0]} was judged before (at {lower})"
-        runs.append(Run(topic, partition, lower, upper, topic_pin, len(records) - bad_in.get(partition, 0)))
+        runs.append(Run(topic, partition, lower, upper, topic_pin, len(records) - bad_in[partition]))
         after[partition] = upper
     return Prepared(tuple(runs), tuple(errors), len(values) - len(errors), after)
 
@@ -136,11 +128,3 @@ def bindings(source: Item, prepared: Prepared, error_runs: Sequence[Run]) -> tup
         *(Binding(source.id, run, contiguous=True) for run in prepared.runs),
         *(Binding(errors_id, run) for run in error_runs),
     )
-
-
-def readable(value: bytes | None) -> str | None:
-    """A value as text that any client can show: what is not UTF-8 or is U+0000 becomes the replacement character."""
-    if value is None:
-        return None
-    text = value[: 4 * ERROR_VALUE_CHARS_MAX].decode("utf-8", "replace")[:ERROR_VALUE_CHARS_MAX]
-    return text.replace("\x00", "\ufffd")

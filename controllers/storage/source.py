@@ -9,6 +9,8 @@ A topic that is deleted and made anew under its source is another topic: what is
 batch is committed only once the brokers have said, after it was fetched, that the topic still has that id, and a source
 whose bindings are of another one has failed until it is dropped or reset.
 
+A source that is far behind is judged by clusters' executors (:mod:`controllers.storage.backlog`), and bound here.
+
 The next batch is read and judged while the commit of the last is under way, but at most one commit is: so under load
 batches grow by themselves, and after a failed commit there is nothing later to take back.
 """
@@ -26,10 +28,11 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from catalog_log.objects import Source as SourceItem
 from collection.binding import pin
 from controllers.at_work import AtWork
+from controllers.storage.backlog import Backlog
 from controllers.storage.brokers import Brokers
 from controllers.storage.remap import Prepared, Problem, made_anew, start_positions
 from controllers.storage.source_thread import RUNNING, SourceProblem, SourceStatus, SourceThread
-from controllers.storage.taking import ANSWER_TIMEOUT_S, Polled, Taking
+from controllers.storage.taking import ANSWER_TIMEOUT_S, InPlace, Polled, Taking
 from journal.clients import discard, reach
 from journal.errors import Unavailable
 from journal.lasting import QUIET_S, forsaken
@@ -70,13 +73,15 @@ class Source(SourceThread):
 
     def __init__(
         self, item: SourceItem, brokers: Callable[[], Brokers], taking: Callable[[], Taking], oracle: Oracle,
-        incarnation: str, at_work: AtWork, refused: str | None = None,
+        incarnation: str, at_work: AtWork, refused: str | None = None, backlog: Backlog | None = None,
     ) -> None:  # fmt: skip
         """``brokers``: those it reads from, asked anew whenever it begins; ``taking``: what it does with what it reads;
-        ``refused`` says why nothing may be read for it, whatever its topic holds."""
+        ``refused`` says why nothing may be read for it, whatever its topic holds; ``backlog``: who judges what it is
+        far behind with, if anybody does."""
         super().__init__(item, oracle, incarnation, at_work)
         self._of_brokers = brokers
         self._of_taking = taking
+        self._backlog = backlog
         self._brokers: Brokers
         self._taking: Taking | None = None
         self._unfollow: Callable[[], None] = lambda: None
@@ -165,6 +170,11 @@ class Source(SourceThread):
                 if time.monotonic() >= measure_at:
                     self._measure(consumer, positions)
                     measure_at = time.monotonic() + MEASURE_S
+                if self._backlog is not None and self._backlog.is_due(self.status.behind):
+                    if under_way is not None:
+                        last, under_way = under_way, None
+                        self._await_commit(*last)
+                    positions = self._by_executors(self._backlog, consumer, positions)
                 if time.monotonic() >= look_again_at:
                     self._look_again(consumer, positions)
                     look_again_at = time.monotonic() + LOOK_AGAIN_S
@@ -193,6 +203,41 @@ class Source(SourceThread):
         prepared, part = self._taking.part(polled, positions, pin(self._topic_id), self._attempt())
         self._check_id(asked()[self.status.topic])
         return prepared, part
+
+    def _by_executors(self, backlog: Backlog, consumer: Consumer, positions: dict[int, int]) -> dict[int, int]:
+        """Bind what it is far behind with, wave by wave, as long as executors judge it; where that ended."""
+        begun, look_again_at = positions, time.monotonic() + LOOK_AGAIN_S
+        while not self._stopped.is_set() and not self._moved.is_set():
+            prepared = self._wave(backlog, positions)
+            if prepared is None or self._stopped.is_set():
+                break
+            assert isinstance(self._taking, InPlace), "nothing else is judged elsewhere"
+            part = self._taking.to_bind(prepared, self._attempt())
+            self._await_commit(self._oracle.commit(part), prepared)
+            self.status.by_executors += sum(run.upper - run.lower for run in prepared.runs)
+            positions = prepared.positions
+            self._count_behind()
+            if time.monotonic() >= look_again_at:
+                self._look_again(consumer, positions)
+                look_again_at = time.monotonic() + LOOK_AGAIN_S
+        if positions is not begun:
+            consumer.assign([TopicPartition(self.status.topic, p, at) for p, at in positions.items()])
+            self._committed_at = time.monotonic()
+        return positions
+
+    def _wave(self, backlog: Backlog, positions: dict[int, int]) -> Prepared | None:
+        """What executors judged, of the topic that we began with; ``None`` where it is for this thread to go on."""
+        topic = self.status.topic
+        try:
+            ends = self._brokers.stable_ends(topic, positions)
+        except (KafkaException, Unavailable):  # which who polls overcomes, or is told in other words
+            backlog.leave()
+            return None
+        self.status.ends |= {p: max(end, self.status.ends.get(p, 0)) for p, end in ends.items()}
+        prepared = backlog.judged(positions, ends, pin(self._topic_id))
+        if prepared is not None:
+            self._check_id(self._brokers.ids.ask([topic])()[topic])
+        return prepared
 
     def _begin(self, consumer: Consumer) -> dict[int, int]:
         """Where to go on, by a barrier: everything that was ever bound is known, also by commits of dead processes."""

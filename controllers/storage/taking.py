@@ -9,8 +9,9 @@ from confluent_kafka import Message
 
 from catalog_log.objects import ERRORS_COLUMNS, Source
 from collection.binding import Run
+from collection.error_rows import ErrorRow
 from collection.writer import CollectionWriter
-from controllers.storage.remap import ERROR_ROW, Prepared, bindings, prepare
+from controllers.storage.remap import Prepared, bindings, prepare
 from oracle.model import CommitPart
 from oracle.state import OracleState
 
@@ -58,8 +59,12 @@ class InPlace:
         self, polled: Polled, positions: dict[int, int], pin: str, attempt: str
     ) -> tuple[Prepared, CommitPart]:
         prepared = prepare(self._item, polled, positions, pin)
+        return prepared, self.to_bind(prepared, attempt)
+
+    def to_bind(self, prepared: Prepared, attempt: str) -> CommitPart:
+        """What is to be bound of a batch that was judged, wherever that was."""
         runs = errors_written(self._writer, self._item, prepared.bad, attempt)
-        return prepared, CommitPart(attempt, bindings(self._item, prepared, runs))
+        return CommitPart(attempt, bindings(self._item, prepared, runs))
 
     def bound(self) -> None:
         """It keeps no account of that."""
@@ -69,7 +74,7 @@ class InPlace:
 
 
 def errors_written(
-    writer: CollectionWriter, item: Source, bad: Sequence[ERROR_ROW], attempt: str
+    writer: CollectionWriter, item: Source, bad: Sequence[ErrorRow], attempt: str
 ) -> Sequence[Run]:
     """Where ``bad`` were written, if there are any."""
     if not bad:

@@ -18,7 +18,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -34,6 +35,7 @@ from controllers.compute import sources as sources_module
 from controllers.compute.failures import of_spark
 from controllers.compute.heartbeat import Heartbeat, SparkEnded
 from controllers.compute.intake import Intake
+from controllers.compute.judging_desk import JudgingDesk
 from controllers.compute.maintainer import Maintainer
 from controllers.compute.operators.lowered import Lowered
 from controllers.compute.outlet import Outlet
@@ -41,6 +43,7 @@ from controllers.compute.relation import Relation
 from controllers.compute.session import scratch_directory, serve_files, start_session, stop_session, watched
 from controllers.compute.spark_text import text
 from controllers.compute.ticks import BEGIN_S, Ticker
+from controllers.judging import Order, Range, judged_columns
 from journal.errors import InvalidUsage
 from journal.names import TopicNames
 from journal.timestamps import DataTs
@@ -55,6 +58,9 @@ FILES, PART, WIDTH = 4, 60_000, 400
 """Of each of two tasks more than goes into one file, so that it has written that when its executor is killed."""
 
 COUNT = FILES * PART
+RECORDS = 40_000
+"""Of a source, for four tasks."""
+
 LATE = COUNT // 2 * 95 // 100
 """Of the rows of one task."""
 
@@ -181,6 +187,7 @@ def main(
         sql = f"SELECT COUNT(*), COUNT(DISTINCT k), MIN(LENGTH(s)) FROM ({text(snapshot.rows())})"
         rows, distinct, width = spark.sql(sql).collect()[0]
     assert (rows, distinct) == (COUNT, COUNT) and width > WIDTH
+    judges_a_source(spark, bootstrap, env)
     names_left = {path.name for path in (scratch / "chunks").iterdir() if "_sent" in path.name}
     assert names_left == {each.path.name for each in change.sent.files}, "those of the killed task are there"
 
@@ -194,6 +201,26 @@ def main(
         loses_its_executors(spark)
     stop_session(spark)
     print("done", flush=True)
+
+
+def judges_a_source(spark: SparkSession, bootstrap: str, env: str) -> None:
+    """Executors say which records of a topic are rows."""
+    topic, columns = f"{env}-clicks", judged_columns((Column("k", "int8", id=1),))
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for made in admin.create_topics([NewTopic(topic, 1, 1)]).values():
+        made.result()
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for n in range(RECORDS):
+        producer.produce(topic, b"bad" if n % 1000 == 7 else b'{"k":%d}' % n, partition=0)
+        producer.poll(0)
+    assert producer.flush(60) == 0
+    ranges = tuple(Range(0, at, at + RECORDS // 4) for at in range(0, RECORDS, RECORDS // 4))
+    started = time.perf_counter()
+    said = JudgingDesk(spark, bootstrap).judge(Order(topic, columns, ranges, 120.0))
+    print(f"{RECORDS} records judged in {time.perf_counter() - started:.1f} s", flush=True)
+    assert [each.upper for each in said] == [each.upper for each in ranges]
+    bad = [each.offset for verdict in said for each in verdict.bad]
+    assert bad == list(range(7, RECORDS, 1000)) and sum(each.good for each in said) == RECORDS - len(bad)
 
 
 def loses_its_executors(spark: SparkSession) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from controllers.compute import travelling
 from controllers.compute.intake import TASK_MODULE as READING
+from controllers.compute.judging_desk import TASK_MODULE as JUDGING
 from controllers.compute.outlet import TASK_MODULE as WRITING
 from journal.errors import InvalidUsage
 
@@ -19,13 +20,13 @@ ELSEWHERE = "spark://master:7077"
 
 CODE = """
 import importlib, os, sys
-sys.path[:0] = sys.argv[1:-3]
-for name in ("functions.registry", *sys.argv[-2:]):
+sys.path[:0] = sys.argv[1:-4]
+for name in ("functions.registry", *sys.argv[-3:]):
     importlib.import_module(name)
 strange = [m.__file__ for m in sys.modules.values() if "site-packages" in (getattr(m, "__file__", None) or "")]
 assert not strange, strange
 import pyarrow
-assert pyarrow.__file__.startswith(sys.argv[-3]), pyarrow.__file__
+assert pyarrow.__file__.startswith(sys.argv[-4]), pyarrow.__file__
 print("found")
 """
 
@@ -38,7 +39,7 @@ def bare(unpacked: Path, modules: Path) -> subprocess.CompletedProcess:
         copy.write_bytes(each.read_bytes())  # theirs is not among what is installed here
     return subprocess.run(
         [sys.executable, "-I", "-S", "-c", CODE, str(unpacked), str(modules), *map(str, copies), str(unpacked),
-         READING, WRITING],
+         READING, WRITING, JUDGING],
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
 

@@ -1,0 +1,154 @@
+"""What executors say of ranges is what the storage controller would say, however the records come."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from catalog_log.objects import Column, Source
+from collection.binding import pin
+from controllers import judging
+from controllers.judging import (
+    Order,
+    Range,
+    Verdict,
+    decode_order,
+    decode_verdict,
+    encode_order,
+    encode_verdict,
+    judged,
+    judged_columns,
+)
+from controllers.storage.remap import prepare
+from controllers.storage.waves import behind, is_poor, taken, wave
+from journal.errors import InvalidUsage
+
+COLUMNS = (Column("a", "int4", False, id=1), Column("b", "text", id=2))
+SOURCE = Source("u1", "s1", "clicks", "", COLUMNS, topic="clicks", format="json", envelope="none", errors_id="u2")
+VALUES = st.sampled_from([
+    b'{"a":1}', b'{"a":2,"b":"x"}', b'{"a":null}', b"bad", None, b"", b'{"a":3,"b":"\\u0000"}', b'{"a":1e0}',
+    b"\xff\xfe",
+])  # fmt: skip
+
+
+def spread(records: list[tuple[int, bytes | None]], rng: random.Random):
+    """The same records in pieces, as a reader gives them."""
+    at = 0
+    while at < len(records):
+        upto = at + rng.randint(1, 7)
+        part = records[at:upto]
+        yield [value for _, value in part], [offset for offset, _ in part]
+        at = upto
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 3), VALUES), max_size=60), st.integers(1, 9),
+       st.integers(1, 40), st.integers(0, 1 << 30), st.sampled_from((1 << 20, 200, 1)))  # fmt: skip
+def test_waves_bind_what_this_process_would_have_bound(steps, at_once, records, seed, bad_bytes) -> None:
+    """Gaps between offsets, ranges of any size, bounds on what is told: wave after wave it comes to the same."""
+    rng = random.Random(seed)
+    there: dict[int, list[tuple[int, bytes | None]]] = {0: [], 1: [], 2: []}
+    ends = {partition: rng.randint(0, 5) for partition in there}
+    positions = dict(ends)
+    begun = dict(positions)
+    for partition, gap, value in steps:
+        ends[partition] += gap
+        there[partition].append((ends[partition] - 1, value))
+    good, bad, runs = 0, [], {partition: [] for partition in there}
+    kept, judging.BAD_BYTES_MAX = judging.BAD_BYTES_MAX, bad_bytes
+    try:
+        while behind(positions, ends):
+            ranges = wave(positions, ends, records, at_once)
+            told = []
+            for asked in ranges:
+                inside = [each for each in there[asked.partition] if asked.lower <= each[0] < asked.upper]
+                verdict = judged("clicks", judged_columns(COLUMNS), asked, spread(inside, rng))
+                told.append(decode_verdict("clicks", asked, encode_verdict(verdict)))
+            found = taken("clicks", positions, ranges, told, pin("t1"))
+            assert found.runs, "nothing comes of it"
+            for run in found.runs:
+                assert (run.lower, run.attempt) == (positions[run.partition], pin("t1")) and run.upper > run.lower
+                runs[run.partition].append(run)
+            good += found.good_count
+            bad += found.bad
+            positions = found.positions
+    finally:
+        judging.BAD_BYTES_MAX = kept
+    assert positions == ends
+    whole = prepare(SOURCE, {p: found for p, found in there.items() if found}, begun, pin("t1"))
+    assert good == whole.good_count and sorted(bad, key=lambda e: e[3:]) == sorted(whole.bad, key=lambda e: e[3:])
+    rows = {run.partition: run.rows for run in whole.runs}
+    assert {p: sum(run.rows for run in found) for p, found in runs.items()} == {p: rows.get(p, 0) for p in there}
+
+
+def test_a_wave_takes_of_the_partition_that_is_furthest_behind_and_no_more_than_it_may() -> None:
+    assert wave({0: 5, 1: 0, 2: 9}, {0: 38, 1: 13, 2: 9}, records=40, at_once=10) == [
+        Range(0, 5, 15), Range(0, 15, 25), Range(0, 25, 35), Range(1, 0, 10),
+    ]  # fmt: skip
+    assert wave({0: 5, 1: 0, 2: 9}, {0: 38, 1: 13, 2: 9}, records=1000, at_once=10)[4:] == [
+        Range(0, 35, 38), Range(1, 10, 13),
+    ]  # fmt: skip
+    assert wave({0: 5}, {0: 5}, 9, 9) == wave({0: 5}, {}, 9, 9) == wave({}, {0: 5}, 9, 9) == []
+    assert behind({0: 5, 1: 7, 2: 9}, {0: 6, 1: 5}) == 1
+
+
+def test_what_is_behind_a_range_that_was_not_judged_to_its_end_is_not_bound() -> None:
+    ranges = [Range(0, 0, 10), Range(1, 0, 10), Range(0, 10, 20), Range(0, 20, 30)]
+    verdicts = [Verdict(10, 10), Verdict(4, 3), Verdict(12, 2), Verdict(30, 10)]
+    found = taken("clicks", {0: 0, 1: 0}, ranges, verdicts, "pin")
+    assert found.positions == {0: 12, 1: 4} and found.good_count == 15
+    assert [(run.partition, run.lower, run.upper, run.rows) for run in found.runs] == [(0, 0, 12, 12), (1, 0, 4, 3)]
+    assert not is_poor(ranges, found)
+    assert is_poor(ranges, taken("clicks", {0: 0, 1: 0}, ranges, [Verdict(5, 5), *verdicts[1:]], "pin"))
+
+
+ORDER = Order("clicks", judged_columns(COLUMNS), (Range(0, 3, 9), Range(1, 0, 1)), 12.5)
+
+
+def test_an_order_comes_as_it_was_sent() -> None:
+    assert decode_order(encode_order(ORDER)) == ORDER
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"topic": 7}, {"topic": None}, {"ranges": []}, {"ranges": [[0, 9, 3]]}, {"ranges": [[0, 3, 3]]},
+        {"ranges": [[-1, 0, 3]]},
+        {"ranges": [[0, -1, 3]]}, {"ranges": [[0, 0, True]]}, {"ranges": [[0, 0]]}, {"ranges": [[0, 0, 1, 2]]},
+        {"ranges": [[0, 0, 1]] * (judging.RANGES_MAX + 1)}, {"columns": [["a", "int4"]]},
+        {"columns": [["a", 4, True]]},
+        {"columns": [["a", "int4", 1]]}, {"timeout_s": "soon"}, {"timeout_s": float("nan")}, {"timeout_s": 0},
+        {"timeout_s": 1e9}, {"ranges": {"0": 1}},
+    ],
+)  # fmt: skip
+def test_what_is_no_order_is_said(change) -> None:
+    with pytest.raises(InvalidUsage) as refused:
+        decode_order(json.dumps({**json.loads(encode_order(ORDER)), **change}).encode())
+    assert refused.value.sqlstate == "08P01"
+    for body in (b"", b"null", b"[]", b"{}", b"\xff"):
+        with pytest.raises(InvalidUsage):
+            decode_order(body)
+
+
+def test_a_type_that_nobody_knows_is_no_order() -> None:
+    with pytest.raises(InvalidUsage):
+        decode_order(json.dumps({**json.loads(encode_order(ORDER)), "columns": [["a", "nothing", True]]}).encode())
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {"upper": 3}, {"upper": 10}, {"upper": 9, "good": 7}, {"upper": 9, "good": -1}, {"upper": 9, "good": True},
+        {"upper": 9, "bad": [["why", None, 2]]}, {"upper": 5, "bad": [["why", None, 5]]},
+        {"upper": 9, "bad": [["why", 1, 5]]}, {"upper": 9, "bad": [["why", None, 5], ["why", None, 5]]},
+        {"upper": 9, "bad": [["why", None, 6], ["why", None, 5]]},
+        {"upper": 9, "good": 6, "bad": [["why", None, 5]]}, {"bad": []}, {"upper": 9, "bad": 5},
+    ],
+)  # fmt: skip
+def test_nobody_can_say_so_of_a_range(raw) -> None:
+    with pytest.raises((ValueError, KeyError, TypeError)):
+        decode_verdict("clicks", Range(0, 3, 9), json.dumps({"good": 0, "bad": [], **raw}).encode())
