@@ -44,7 +44,7 @@ def test_fewer_rows_than_were_bound_are_none(monkeypatch: pytest.MonkeyPatch) ->
 
     def read(*rows: int) -> list[int]:
         bound = [BoundRun(n, Run("t", 0, n, n + 1, "", count)) for n, count in enumerate(rows)]
-        monkeypatch.setattr(RunReader, "_records", lambda *_: iter([(there, bound)]))
+        monkeypatch.setattr(RunReader, "_records", lambda *_: iter([(there, range(len(there)), bound)]))
         return RunReader("").read_bound(bound, [Column("id", "int8")], JSON).column("id").to_pylist()
 
     assert read(1, 0, 1) == read(1, -1, 1) == read(1, 0, -1) == [1, 2], "what is older than counts says none"
