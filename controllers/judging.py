@@ -15,10 +15,10 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from collection.columns import Columns, sql_type
-from collection.error_rows import ErrorRow, error_rows
+from collection.error_rows import ERROR_VALUE_CHARS_MAX, ErrorRow, error_rows
 from collection.json_rows import decode_batch
 from controllers.peeks.peek_codec import checked
-from journal.errors import InvalidUsage
+from journal.errors import InvalidUsage, TidemarkError
 
 RANGES_MAX = 1_000
 """Of one order: what is asked has some twenty."""
@@ -29,6 +29,9 @@ TIMEOUT_S_MAX = 3_600.0
 BAD_BYTES_MAX = 1 << 20
 """Of what is told of one range's records that are no rows: a range is judged no further then.  As many hundred-byte
 values as are a twentieth of a range of 200,000; twenty ranges of them are in memory at once, in both controllers."""
+
+ANSWER_BYTES_MAX = 8 << 20
+"""Of what is told of a range: JSON writes a byte as six at most, and one value may be beyond the bound."""
 
 _ROW_BYTES = 64
 """Of one of them beside its value."""
@@ -99,20 +102,26 @@ def decode_order(body: bytes) -> Order:
     """Raises ``InvalidUsage`` 08P01 for what is none."""
     try:
         raw = json.loads(body)
+        topic, timeout_s = _text(raw["topic"]), raw["timeout_s"]
         columns = tuple(
-            JudgedColumn(checked(name, str), checked(of, str), checked(null, bool)) for name, of, null in raw["columns"]
+            JudgedColumn(_text(name), checked(of, str), checked(null, bool)) for name, of, null in raw["columns"]
         )
+        if len({each.name for each in columns}) < len(columns):
+            raise ValueError("two columns of one name")
         for column in columns:
             sql_type(column.type)
         ranges = tuple(Range(*(checked(each, int) for each in asked)) for asked in raw["ranges"])
-        if not 0 < len(ranges) <= RANGES_MAX or not all(0 <= p and 0 <= lower < upper for p, lower, upper in ranges):
+        if not 0 < len(ranges) <= RANGES_MAX or not all(map(_is_possible, ranges)):
             raise ValueError("no ranges")
-        timeout_s = float(raw["timeout_s"])
-        if not 0 < timeout_s <= TIMEOUT_S_MAX:
+        if isinstance(timeout_s, (bool, str)) or not 0 < timeout_s <= TIMEOUT_S_MAX:
             raise ValueError("no time")
-        return Order(checked(raw["topic"], str), columns, ranges, timeout_s)
-    except (ValueError, KeyError, TypeError) as error:
+        return Order(topic, columns, ranges, float(timeout_s))
+    except (ValueError, KeyError, TypeError, RecursionError, TidemarkError) as error:
         raise InvalidUsage("malformed order of judging", sqlstate="08P01", detail=str(error)) from error
+
+
+def _is_possible(asked: Range) -> bool:
+    return 0 <= asked.partition < 1 << 31 and 0 <= asked.lower < asked.upper < 1 << 63
 
 
 def encode_verdict(verdict: Verdict) -> bytes:
@@ -121,17 +130,36 @@ def encode_verdict(verdict: Verdict) -> bytes:
 
 
 def decode_verdict(topic: str, asked: Range, body: bytes) -> Verdict:
-    """What was said of ``asked``.  Raises ``ValueError``, ``KeyError`` or ``TypeError`` for what cannot be that."""
-    raw = json.loads(body)
-    bad = tuple(
-        ErrorRow(checked(why, str), value if value is None else checked(value, str), topic, asked.partition,
-                 checked(offset, int))
-        for why, value, offset in raw["bad"]
-    )  # fmt: skip
-    found = Verdict(checked(raw["upper"], int), checked(raw["good"], int), bad)
+    """What was said of ``asked``.  Raises ``ValueError`` for what cannot be that."""
+    try:
+        raw = json.loads(body)
+        bad = tuple(
+            ErrorRow(_text(why), None if value is None else _value(value), topic, asked.partition, checked(at, int))
+            for why, value, at in raw["bad"]
+        )
+        found = Verdict(checked(raw["upper"], int), checked(raw["good"], int), bad)
+    except (KeyError, TypeError, RecursionError) as error:
+        raise ValueError(f"no verdict: {error!r}") from error
     offsets = [each.offset for each in bad]
     inside = all(asked.lower <= offset < found.upper for offset in offsets) and offsets == sorted(set(offsets))
     fits = 0 <= found.good <= found.upper - asked.lower - len(bad)
     if not (asked.lower < found.upper <= asked.upper and inside and fits):
         raise ValueError(f"nobody can say so of {asked}")
     return found
+
+
+def _text(value: object) -> str:
+    """``value`` if it is text that a row can have, and some.  Raises ``ValueError``, ``TypeError``."""
+    text: str = checked(value, str)
+    if not text or "\x00" in text:
+        raise ValueError("no text")
+    text.encode()  # a lone surrogate is none
+    return text
+
+
+def _value(value: object) -> str:
+    """The same of what :func:`~collection.error_rows.readable` gives, which may be empty."""
+    text = _text(value) if value else checked(value, str)
+    if len(text) > ERROR_VALUE_CHARS_MAX:
+        raise ValueError("too long")
+    return text

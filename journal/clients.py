@@ -47,6 +47,10 @@ PRODUCE_QUEUE_KIB_MAX = 64 * 1024
 FETCH_QUEUE_KIB_MAX = 32 * 1024
 """KiB that a consumer fetches ahead: four of the largest records."""
 
+FETCH_AGAIN_MS = 10
+"""How soon a consumer whose queue was full asks again.  By default it is a second, in which whoever reads fast has read
+it all and stands still: 200,000 records of 75 bytes, as a task judges them, took 1.5 s, and 0.95 with this."""
+
 TRY_AGAIN_S = 0.05
 MIN_CALL_S = 0.1
 """Between two tries of a metadata request, and the least that one is given."""
@@ -147,6 +151,7 @@ def consumer_settings(bootstrap: str, **override: object) -> dict[str, object]:
         "fetch.error.backoff.ms": 50,
         "fetch.message.max.bytes": RECORD_BYTES_MAX,
         "queued.max.messages.kbytes": FETCH_QUEUE_KIB_MAX,
+        "fetch.queue.backoff.ms": FETCH_AGAIN_MS,
         **override,
     }
 

@@ -407,6 +407,7 @@ class ComputeController:
         close_all(
             {
                 **({} if subscription is None else {"commands' reader": subscription.close}),
+                "judging": self._judging.close,
                 "reads": self._stop_reads,
                 **({} if self._ticker is None else {"ticks": self._stop_ticks}),
                 **{thread.name: thread.join for thread in threads},
@@ -430,7 +431,6 @@ class ComputeController:
         )
 
     def _stop_reads(self) -> None:
-        self._judging.close()
         self._desk.close()
         self._lookups.close()
         self._server.shutdown()

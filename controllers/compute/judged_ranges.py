@@ -37,8 +37,9 @@ def answer(plain: tuple, piece: bytes, _task: str) -> bytes:
     asked = Range(*pickle.loads(piece))  # noqa: S301 - our own driver's words
     run = Run(topic, asked.partition, asked.lower, asked.upper)
     try:
-        with closing(RunReader(bootstrap)) as reader:
-            found = judged(topic, [JudgedColumn(*each) for each in columns], asked, reader.values(run))
+        # The records are closed first, whatever is thrown: a reader that is in the middle of some cannot be closed.
+        with closing(RunReader(bootstrap)) as reader, closing(reader.values(run)) as records:
+            found = judged(topic, [JudgedColumn(*each) for each in columns], asked, records)
         return pickle.dumps((asked, Told(found)))
     except TidemarkError as error:
         return pickle.dumps((asked, Told(error=encode_error(error))))

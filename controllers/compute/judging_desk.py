@@ -12,6 +12,7 @@ import itertools
 import logging
 import pickle
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -30,12 +31,18 @@ from journal.errors import InvalidUsage, Rejected, Unavailable
 log = logging.getLogger(__name__)
 
 AT_ONCE_MAX = 2
-"""Orders: one is done in waves with a moment between them, in which another has the executors."""
+"""Orders: who comes with another waits for the end of a wave, and is next then."""
+
+PLACE_S = 30.0
+"""To wait for that: thrice what a wave takes one executor."""
 
 TASK_MODULE = "controllers.compute.judged_ranges"
 """What tasks run."""
 
 _numbers = itertools.count(1)
+
+_LOCAL = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel", "spark.scheduler.pool")
+"""What a thread says of its jobs."""
 
 
 class JudgingDesk:
@@ -58,30 +65,31 @@ class JudgingDesk:
     def judge(self, order: Order) -> list[Verdict]:
         """Of each of its ranges, in their order.
 
-        Raises ``InvalidUsage`` 0A000 where the executors never can, ``Rejected`` 53300 where too many are under way,
-        ``Unavailable`` where they did not, and what reading a topic raises.
+        Raises ``InvalidUsage`` 0A000 where the executors never can, ``Rejected`` 53300 where too many are under way for
+        ``PLACE_S``, ``Unavailable`` where they did not, and what reading a topic raises.
         """
+        until = time.monotonic() + order.timeout_s
         if not self._able:
             raise InvalidUsage("the executors of this cluster are in its own process", sqlstate="0A000")
-        if not self._places.acquire(blocking=False):
+        if not self._places.acquire(timeout=min(PLACE_S, order.timeout_s)):
             raise Rejected("too many ranges are being judged", sqlstate="53300", hint="try again later")
         try:
-            return self._judged(order)
+            return self._judged(order, until)
         finally:
             self._places.release()
 
-    def _judged(self, order: Order) -> list[Verdict]:
+    def _judged(self, order: Order, until: float) -> list[Verdict]:
         group = f"judging-{next(_numbers)}"
         cancel = partial(cancel_group, self._spark, group)
-        timer = threading.Timer(order.timeout_s, cancel)
+        timer = threading.Timer(max(0.0, until - time.monotonic()), cancel)
         timer.daemon = True
         plain = (self._bootstrap, order.topic, tuple(each[:3] for each in order.columns))
         with self._lock:
             if self._closed:
                 raise Unavailable("the cluster's controller is stopping")
             self._groups.add(group)
-        timer.start()
         try:
+            timer.start()
             said = self._in_group(group, lambda: answers(self._spark, TASK_MODULE, plain, [*map(packed, order.ranges)]))
         except Lacking as lacking:
             self._able = False
@@ -93,7 +101,7 @@ class JudgingDesk:
             with self._lock:
                 self._groups.discard(group)
         found = {asked: told.checked() for asked, told in map(pickle.loads, said)}  # noqa: S301 - our own tasks' words
-        self._records += sum(each.upper - each.lower for each in order.ranges)
+        self._records += sum(each.good + len(each.bad) for each in found.values())
         log.info("tasks judged ranges of a source", extra={"topic": order.topic, "ranges": len(found)})
         return [found[asked] for asked in order.ranges]
 
@@ -105,7 +113,7 @@ class JudgingDesk:
             return ask()
         finally:  # the thread is one of the server's, which answers others after this
             with suppress(Py4JError, OSError):  # of a JVM that is gone: what it was asked says so
-                for name in ("spark.jobGroup.id", "spark.scheduler.pool"):
+                for name in _LOCAL:
                     context.setLocalProperty(name, None)
 
     def close(self) -> None:
@@ -113,5 +121,6 @@ class JudgingDesk:
         with self._lock:
             self._closed = True
             groups = list(self._groups)
-        for each in groups:
-            cancel_group(self._spark, each)
+        with suppress(Py4JError, OSError):  # a JVM that is gone has nothing under way
+            for each in groups:
+                cancel_group(self._spark, each)

@@ -138,18 +138,20 @@ def decode_error(text: str) -> TidemarkError:
     start, end = text.find('{"family"'), text.rfind("}")
     try:
         fields = json.loads(text[start : end + 1]) if start >= 0 else None
+    except RecursionError:
+        fields = None
     except ValueError:
         # A transport may append text with a brace of its own: take the longest prefix that is one JSON value.
         try:
             fields, _ = json.JSONDecoder().raw_decode(text[start:])
-        except ValueError:
+        except (ValueError, RecursionError):
             fields = None
     if not isinstance(fields, dict):
         return TidemarkError(text)
     family = _FAMILIES.get(str(fields.get("family")), TidemarkError)
     return family(
         str(fields.get("message")),
-        sqlstate=fields.get("sqlstate"),
+        sqlstate=sqlstate if isinstance(sqlstate := fields.get("sqlstate"), str) else None,
         detail=fields.get("detail"),
         hint=fields.get("hint"),
     )

@@ -48,6 +48,9 @@ class Backlog:
             self.leave()
             return None
         ranges = waves.wave(positions, ends, waves.WAVE_RECORDS, waves.RANGE_RECORDS)
+        if not ranges:  # much in all, and little of each partition
+            self.leave()
+            return None
         order = Order(self._item.topic, judged_columns(self._item.stored), tuple(ranges), WAVE_S_MAX)
         verdicts = self._judges.judge(order)
         if verdicts is None:

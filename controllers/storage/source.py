@@ -207,23 +207,30 @@ class Source(SourceThread):
     def _by_executors(self, backlog: Backlog, consumer: Consumer, positions: dict[int, int]) -> dict[int, int]:
         """Bind what it is far behind with, wave by wave, as long as executors judge it; where that ended."""
         begun, look_again_at = positions, time.monotonic() + LOOK_AGAIN_S
-        while not self._stopped.is_set() and not self._moved.is_set():
-            prepared = self._wave(backlog, positions)
-            if prepared is None or self._stopped.is_set():
-                break
-            assert isinstance(self._taking, InPlace), "nothing else is judged elsewhere"
-            part = self._taking.to_bind(prepared, self._attempt())
-            self._await_commit(self._oracle.commit(part), prepared)
-            self.status.by_executors += sum(run.upper - run.lower for run in prepared.runs)
-            positions = prepared.positions
-            self._count_behind()
-            if time.monotonic() >= look_again_at:
-                self._look_again(consumer, positions)
-                look_again_at = time.monotonic() + LOOK_AGAIN_S
+        try:
+            while not self._stopped.is_set() and not self._moved.is_set():
+                prepared = self._wave(backlog, positions)
+                if prepared is None or self._stopped.is_set():
+                    break
+                self._bind(prepared)
+                positions = prepared.positions
+                if time.monotonic() >= look_again_at:
+                    self._look_again(consumer, positions)
+                    look_again_at = time.monotonic() + LOOK_AGAIN_S
+        except Exception:
+            backlog.leave()  # they are not asked for the same as soon as it begins anew
+            raise
         if positions is not begun:
             consumer.assign([TopicPartition(self.status.topic, p, at) for p, at in positions.items()])
             self._committed_at = time.monotonic()
         return positions
+
+    def _bind(self, prepared: Prepared) -> None:
+        assert isinstance(self._taking, InPlace), "nothing else is judged elsewhere"
+        part = self._taking.to_bind(prepared, self._attempt())
+        self._await_commit(self._oracle.commit(part), prepared)
+        self.status.by_executors += prepared.good_count + len(prepared.bad)
+        self._count_behind()
 
     def _wave(self, backlog: Backlog, positions: dict[int, int]) -> Prepared | None:
         """What executors judged, of the topic that we began with; ``None`` where it is for this thread to go on."""

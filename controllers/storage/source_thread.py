@@ -53,7 +53,7 @@ class SourceStatus:
     """Rows bound by this process (those of all times are in the bindings)."""
     bad_rows: int = 0
     by_executors: int = 0
-    """Records of these that executors judged."""
+    """How many of both executors judged."""
     commits: int = 0
     last_ts: int | None = None
     positions: dict[int, int] = field(default_factory=dict)

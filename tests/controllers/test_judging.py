@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from catalog_log.objects import Column, Source
 from collection.binding import pin
+from collection.error_rows import ERROR_VALUE_CHARS_MAX
 from controllers import judging
+from controllers.compute import judged_ranges
 from controllers.judging import (
     Order,
     Range,
@@ -94,6 +96,11 @@ def test_a_wave_takes_of_the_partition_that_is_furthest_behind_and_no_more_than_
     ]  # fmt: skip
     assert wave({0: 5}, {0: 5}, 9, 9) == wave({0: 5}, {}, 9, 9) == wave({}, {0: 5}, 9, 9) == []
     assert behind({0: 5, 1: 7, 2: 9}, {0: 6, 1: 5}) == 1
+    many = dict.fromkeys(range(1500), 0)
+    assert wave(many, dict.fromkeys(many, 2000), 4_000_000, 200_000) == [], "what is little of each is read sooner here"
+    assert wave(many, dict.fromkeys(many, 10) | {7: 250_000}, 4_000_000, 200_000) == [
+        Range(7, 0, 200_000), Range(7, 200_000, 250_000),
+    ]  # fmt: skip
 
 
 def test_what_is_behind_a_range_that_was_not_judged_to_its_end_is_not_bound() -> None:
@@ -122,21 +129,22 @@ def test_an_order_comes_as_it_was_sent() -> None:
         {"ranges": [[0, 0, 1]] * (judging.RANGES_MAX + 1)}, {"columns": [["a", "int4"]]},
         {"columns": [["a", 4, True]]},
         {"columns": [["a", "int4", 1]]}, {"timeout_s": "soon"}, {"timeout_s": float("nan")}, {"timeout_s": 0},
-        {"timeout_s": 1e9}, {"ranges": {"0": 1}},
+        {"timeout_s": 1e9}, {"timeout_s": True}, {"timeout_s": "12"}, {"timeout_s": 10**400}, {"topic": ""},
+        {"topic": "a\x00"}, {"topic": "\ud800"}, {"columns": [["\ud800", "int4", True]]},
+        {"columns": [["a", "int4", True], ["a", "text", True]]}, {"columns": [["a", "nothing", True]]},
+        {"columns": [["a", "", True]]}, {"columns": [["a", "numeric(99999,3)", True]]},
+        {"columns": [["a", "int4" + "[]" * 5000, True]]}, {"ranges": [[1 << 31, 0, 3]]}, {"ranges": [[0, 0, 1 << 63]]},
+        {"ranges": {"0": 1}},
     ],
 )  # fmt: skip
 def test_what_is_no_order_is_said(change) -> None:
     with pytest.raises(InvalidUsage) as refused:
         decode_order(json.dumps({**json.loads(encode_order(ORDER)), **change}).encode())
     assert refused.value.sqlstate == "08P01"
-    for body in (b"", b"null", b"[]", b"{}", b"\xff"):
-        with pytest.raises(InvalidUsage):
+    for body in (b"", b"null", b"[]", b"{}", b"\xff", b"[" * 100_000):
+        with pytest.raises(InvalidUsage) as refused:
             decode_order(body)
-
-
-def test_a_type_that_nobody_knows_is_no_order() -> None:
-    with pytest.raises(InvalidUsage):
-        decode_order(json.dumps({**json.loads(encode_order(ORDER)), "columns": [["a", "nothing", True]]}).encode())
+        assert refused.value.sqlstate == "08P01"
 
 
 @pytest.mark.parametrize(
@@ -147,8 +155,47 @@ def test_a_type_that_nobody_knows_is_no_order() -> None:
         {"upper": 9, "bad": [["why", 1, 5]]}, {"upper": 9, "bad": [["why", None, 5], ["why", None, 5]]},
         {"upper": 9, "bad": [["why", None, 6], ["why", None, 5]]},
         {"upper": 9, "good": 6, "bad": [["why", None, 5]]}, {"bad": []}, {"upper": 9, "bad": 5},
+        {"upper": float("nan")}, {"upper": 9, "bad": [["", None, 5]]}, {"upper": 9, "bad": [["\ud800", None, 5]]},
+        {"upper": 9, "bad": [[7, "", 5]]},
+        {"upper": 9, "bad": [["why", "\ud800", 5]]}, {"upper": 9, "bad": [["why", "\x00", 5]]},
+        {"upper": 9, "bad": [["why", "x" * (ERROR_VALUE_CHARS_MAX + 1), 5]]},
     ],
 )  # fmt: skip
 def test_nobody_can_say_so_of_a_range(raw) -> None:
-    with pytest.raises((ValueError, KeyError, TypeError)):
+    with pytest.raises(ValueError):
         decode_verdict("clicks", Range(0, 3, 9), json.dumps({"good": 0, "bad": [], **raw}).encode())
+
+
+@pytest.mark.parametrize("body", [b"", b"null", b"[]", b"7", b"\xff", b"[" * 100_000])
+def test_what_is_no_verdict_at_all_is_said(body) -> None:
+    with pytest.raises(ValueError):
+        decode_verdict("clicks", Range(0, 3, 9), body)
+
+
+def test_whatever_a_task_raises_its_reader_is_closed(monkeypatch) -> None:
+    """A reader in the middle of records is one that cannot be closed: an executor's place would be gone for as long as
+    the order lasts."""
+    closed = []
+
+    class Reader:
+        def __init__(self, _bootstrap: str) -> None:
+            self.reading = False
+
+        def values(self, _run):
+            self.reading = True
+            try:
+                yield [b"{}"], [0]
+            finally:
+                self.reading = False
+
+        def close(self) -> None:
+            closed.append(self.reading)
+
+    def failing(*_given):
+        raise MemoryError
+
+    monkeypatch.setattr(judged_ranges, "RunReader", Reader)
+    monkeypatch.setattr(judging, "decode_batch", failing)
+    with pytest.raises(MemoryError):
+        judged_ranges.answer(("", "clicks", (("a", "int4", True),)), judged_ranges.packed(Range(0, 0, 1)), "t")
+    assert closed == [False]

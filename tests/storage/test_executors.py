@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+import threading
+import time
+from collections.abc import Callable, Iterable
+from itertools import repeat
 from types import SimpleNamespace
 
 import pyarrow.flight as flight
@@ -10,7 +14,15 @@ import pytest
 
 from catalog_log.model import NODES, Node
 from catalog_log.objects import Column
-from controllers.judging import Order, Range, Verdict, decode_order, encode_verdict, judged_columns
+from controllers.judging import (
+    ANSWER_BYTES_MAX,
+    Order,
+    Range,
+    Verdict,
+    decode_order,
+    encode_verdict,
+    judged_columns,
+)
 from controllers.peeks.peek_codec import encode_error
 from controllers.storage.executors import Executors
 from journal.errors import InvalidUsage, Rejected, TidemarkError, Unavailable
@@ -24,10 +36,12 @@ class Cluster(flight.FlightServerBase):
         super().__init__("grpc://127.0.0.1:0")
         self.says, self.asked = says, 0
 
-    def do_action(self, context: flight.ServerCallContext, action: flight.Action) -> list[flight.Result]:
-        assert action.type == "judge" and decode_order(action.body.to_pybytes()) == ORDER
+    def do_action(self, context: flight.ServerCallContext, action: flight.Action) -> Iterable[flight.Result]:
+        assert action.type == "judge"
+        order = decode_order(action.body.to_pybytes())
+        assert order == ORDER._replace(timeout_s=order.timeout_s) and order.timeout_s <= ORDER.timeout_s
         self.asked += 1
-        return [*map(flight.Result, self.says())]
+        return map(flight.Result, self.says())
 
 
 def good() -> list[bytes]:
@@ -39,6 +53,10 @@ def raising(error: TidemarkError) -> Callable[[], list[bytes]]:
         raise flight.FlightServerError(encode_error(error))
 
     return says
+
+
+def raised(text: str) -> list[bytes]:
+    raise flight.FlightServerError(text)
 
 
 def asking(*clusters: Cluster) -> Executors:
@@ -56,6 +74,12 @@ BAD_ANSWERS = {
     "too many": lambda: [*good(), *good()],
     "nothing": lambda: [],
     "no JSON": lambda: [b"\xff", b"{"],
+    "deep": lambda: [b"[" * 100_000] * 2,
+    "without an end": lambda: repeat(good()[0]),
+    "too long": lambda: [b" " * (ANSWER_BYTES_MAX + 1), *good()],
+    "no text": lambda: [json.dumps({"upper": 9, "good": 0, "bad": [["\ud800", None, 1]]}).encode(), good()[1]],
+    "a deep error": lambda: raised('{"family":' + "[" * 1500 + "}"),
+    "a strange error": lambda: raised('{"family":"Rejected","sqlstate":["x"]}'),
     "other ranges": lambda: good()[::-1],
     "more rows than offsets": lambda: [encode_verdict(Verdict(9, 10)), good()[1]],
     "beyond the range": lambda: [encode_verdict(Verdict(10, 9)), good()[1]],
@@ -67,8 +91,9 @@ def test_what_is_no_answer_is_passed_over_for_the_next_one_and_asked_again_later
     bad, fine = Cluster(says), Cluster(good)
     executors = asking(bad, fine)
     assert executors.judge(ORDER) == executors.judge(ORDER) == GOOD
-    assert (bad.asked, fine.asked) == (2, 2)
+    assert (bad.asked, fine.asked) == (1, 2), "who was asked in vain is asked last"
     fine.shutdown()
+    assert executors.judge(ORDER) is None and bad.asked == 2
     assert executors.judge(ORDER) is None, "nobody is there who can"
     bad.shutdown()
 
@@ -79,6 +104,19 @@ def test_one_that_never_can_is_asked_once_in_its_life() -> None:
     assert executors.judge(ORDER) is executors.judge(ORDER) is None
     assert never.asked == 1
     never.shutdown()
+
+
+def test_however_many_are_silent_it_takes_no_longer_than_an_order_allows(monkeypatch) -> None:
+    monkeypatch.setattr("controllers.storage.executors.ANSWER_S", 0.2)
+    go_on = threading.Event()
+    silent = [Cluster(lambda: [go_on.wait(30) and b""]) for _ in range(4)]
+    begun = time.monotonic()
+    assert asking(*silent).judge(ORDER._replace(timeout_s=0.5)) is None
+    took = time.monotonic() - begun
+    go_on.set()
+    assert sum(each.asked for each in silent) == 1 and took < 5
+    for each in silent:
+        each.shutdown()
 
 
 def test_where_there_is_no_cluster_nobody_is_asked() -> None:

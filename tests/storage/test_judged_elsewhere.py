@@ -122,7 +122,7 @@ def test_what_is_far_behind_is_judged_by_a_cluster_and_bound_once(world: World) 
     controller = world.start()
     caught_up(world, controller, source, rows)
     assert sorted(value for _, value, *_ in world.errors(errors)) == sorted(bad)
-    assert by_executors(controller) > COUNT and len(cluster.orders) >= 3
+    assert COUNT - 200 <= by_executors(controller) <= COUNT and len(cluster.orders) >= 3
     [status] = controller.status()["sources"]
     assert (status["good_rows"], status["bad_rows"], status["state"]) == (len(rows), len(bad), "running")
     # What comes after it is read here, and nobody is asked for so little.
@@ -159,7 +159,7 @@ def test_one_that_cannot_is_passed_over_for_one_that_can(world: World, monkeypat
     caught_up(world, controller, source, rows)
     unable, able = clusters
     assert len(unable.orders) <= 1 and len(able.orders) >= 3 and gone.orders == []
-    assert by_executors(controller) == sum(each.upper - each.lower for order in able.orders for each in order.ranges)
+    assert by_executors(controller) >= COUNT // 2
     for each in clusters:
         each.shutdown()
 
@@ -230,6 +230,23 @@ def test_a_topic_that_is_made_anew_under_a_wave_is_not_bound(world: World) -> No
     error = eventually(lambda: (found := state_of(controller, "u1"))[0] == "failed" and found[1])
     assert "made anew" in error and anew.is_set()
     assert world.bound(source) <= 100, "the two batches that were read before, and nothing of the new topic"
+    cluster.shutdown()
+
+
+def test_where_what_was_judged_cannot_be_bound_they_are_not_asked_again_at_once(world: World, monkeypatch) -> None:
+    source, errors = world.source("u1", "clicks")
+    world.make_topic("clicks", 3)
+    rows, _ = produced(world, "clicks", COUNT)
+
+    def bind(*_: object) -> None:
+        raise Unavailable("the oracle is away")
+
+    monkeypatch.setattr("controllers.storage.source.Source._bind", bind)
+    cluster = Cluster(world)
+    world.tell(source, errors)
+    controller = world.start()
+    caught_up(world, controller, source, rows)
+    assert len(cluster.orders) == 1 and by_executors(controller) == 0
     cluster.shutdown()
 
 
