@@ -16,6 +16,7 @@ from adapter.execute.beside import on_thread_if
 from adapter.execute.constants import Constants
 from adapter.execute.draws import Draws
 from adapter.execute.images import Images
+from adapter.execute.inserter import TableChanged
 from adapter.execute.key_looks import KeyLooks, Look, When
 from adapter.execute.own_keys import OwnKeys
 from adapter.execute.returned import rows_returned
@@ -75,7 +76,8 @@ class Conflicting:
         draws: Draws,
     ) -> Resolved:
         """What becomes of ``rows``.  Raises 21000 for a row that would be changed twice, 23505 for a key that is not
-        meant, what SET raises, and what reading the index raises.
+        meant, what SET raises, and what reading the index raises; ``TableChanged`` where a row of the block's own is
+        one of what the table was.
         """
         when = await self._uniques.when(session, [rows])
         exactly = when.only_at
@@ -155,7 +157,11 @@ class Conflicting:
                 look = Look(unique, wanted, when)
                 committed |= await self._looks.rows(session, image, look, rows.table.columns)
         asked = {key for _, of in keys for key in of if key is not None}
-        return _There(committed, own.rows(asked))
+        mine = own.rows(asked)
+        if any(each is not None and each.num_columns != len(rows.table.columns) for each in mine.values()):
+            # It cannot be committed any more, whatever is made of them.
+            raise TableChanged(f'table "{rows.table.name}" was changed while rows were written', hint="try again")
+        return _There(committed, mine)
 
     async def _updated(
         self,

@@ -78,6 +78,14 @@ class NestedStatements:
                 return Prepared(sql, Kind.SESSION, (), columns, "MOVE" if statement.move else "FETCH", statement)
         raise AssertionError(statement)
 
+    def formats(self, prepared: Prepared) -> Sequence[int]:
+        """The format codes of ``prepared`` as a simple query: a cursor that was declared BINARY gives its rows so, and
+        everything else is text.  (In the extended protocol Bind says it.)"""
+        if isinstance(prepared.plan, Fetch) and not prepared.plan.move:
+            cursor = self._portals.cursor(prepared.plan.name)
+            return () if cursor.bind is not None else cursor.asked
+        return ()
+
     async def again(self, prepared: Prepared) -> Prepared:
         """What :meth:`adapter.state.interfaces.Executor.again` is for other statements."""
         if not isinstance(prepared.plan, Declaring):

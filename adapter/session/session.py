@@ -248,7 +248,7 @@ class Session:
         prepared = await self._prepare(sql, ())
         if prepared.param_oids:
             raise InvalidUsage("there is no parameter $1", sqlstate="42P02")
-        portal = Portal("", prepared, (), (), self.state.settings.zone)
+        portal = Portal("", prepared, (), self._nested.formats(prepared), self.state.settings.zone)
         try:
             tag = await self._start(portal, defer=not alone)
             if portal.prepared.columns is not None:

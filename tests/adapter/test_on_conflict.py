@@ -119,6 +119,27 @@ def test_a_block_meets_its_own_rows():
     run(story, World())
 
 
+def test_a_blocks_own_rows_of_what_the_table_was_are_a_conflict():
+    """The block cannot be committed: its client is told to do it again, and not that a column of ours is missing."""
+
+    async def story(world):
+        async with world.adapter() as a:
+            await counters(a)
+            session = a.session
+            session.transaction.begin()
+            session.defers_writes = True
+            await a.sql(COUNT, 1)
+            session.defers_writes = False
+            await a.sql("alter table t add column c int", session=SessionState(99))
+            for text in (COUNT, "insert into t values ($1, 0) on conflict do nothing"):
+                session.defers_writes = True
+                assert (await refused(a.sql(text, 1))).sqlstate == "40001"
+                session.defers_writes = False
+            assert await a.sql(COUNT, 1, session=SessionState(98)) == "INSERT 0 1"
+
+    run(story, World())
+
+
 @pytest.mark.parametrize("then", ["do nothing", "(k) do update set n = 0 where false"])
 def test_a_serializable_block_hangs_on_rows_that_it_left_as_they_are(then):
     async def story(world):

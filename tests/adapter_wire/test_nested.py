@@ -107,6 +107,20 @@ def test_cursors_and_portals_are_the_same(server):
         assert error(c.ask(f.query("declare p cursor for select 1")))["C"] == "42P03"
 
 
+def test_a_binary_cursor_is_fetched_binary_by_a_simple_query_and_as_bind_says_otherwise(server):
+    with Raw(server) as c:
+        c.ask(f.query("begin; declare b binary cursor for select * from series(10)"))
+        messages = c.ask(f.query("fetch 2 from b; fetch b; move b"))
+        assert [r[0] for r in rows(messages)] == [bytes(4), bytes((0, 0, 0, 1)), bytes((0, 0, 0, 2))]
+        assert [body[-2:] for kind, body in messages if kind == "T"] == [b"\x00\x01"] * 2, "and is described so"
+        assert rows(c.ask(f.parse("fetch b"), f.bind(), f.execute(), f.SYNC)) == [[b"4", b"row 4"]]
+        messages = c.ask(f.parse("fetch b"), f.bind(results=(1,)), f.execute(), f.SYNC)
+        assert rows(messages) == [[bytes((0, 0, 0, 5)), b"row 5"]]
+        # One that the protocol opened is text for a simple query, whatever its own Bind said.
+        c.ask(f.parse("select * from series(10)"), f.bind(portal="p", results=(1,)), f.execute("p", 3), f.SYNC)
+        assert rows(c.ask(f.query("fetch 1 from p"))) == [[b"3", b"row 3"]]
+
+
 def test_what_ends_a_cursor(server):
     declare = "declare c cursor for select * from series(5000)"
     held = "declare h cursor with hold for select * from series(5000)"
