@@ -8,6 +8,7 @@ Every test prints how soon the anomaly was there (``-rP`` shows it): the figures
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import select
@@ -20,6 +21,7 @@ from contextlib import closing, contextmanager
 from functools import partial
 from typing import Any
 
+import pyarrow.flight as flight
 import pytest
 
 from catalog_log.objects import ERRORS_COLUMNS, Column, Errors, Item, Sink, Source, Table, numbered
@@ -28,6 +30,7 @@ from collection.binding import Inline
 from collection.columns import DIFF, Columns, table_from_rows
 from collection.reader import RunReader
 from collection.rows import encode as encode_rows
+from controllers.node_status import act
 from judge.checkers import envelopes, sinks
 from judge.checkers.sinks import FIRST, LOG, ROWS, SINKS, SUMS, group_of, said_by, sums_of
 from judge.history import Op
@@ -54,13 +57,22 @@ class Storage:
         self._argv = [sys.executable, "-m", *planted, "controllers.storage", "--kafka", world.bootstrap,
                       "--env", world.env]  # fmt: skip
         self._child: subprocess.Popen | None = None
+        self._address = ""
 
     def start(self) -> None:
         self._child = subprocess.Popen(
             self._argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
             env=os.environ | {"TIDEMARK_PARENT_PIPE": "1", "TIDEMARK_LOG": "error"},
         )  # fmt: skip
-        assert select.select([self._child.stdout], [], [], CAUGHT_UP_S)[0] and "ready" in self._child.stdout.readline()
+        assert select.select([self._child.stdout], [], [], CAUGHT_UP_S)[0]
+        self._address = json.loads(self._child.stdout.readline())["address"]
+
+    def has_begun(self) -> bool:
+        """Whether each source has bound something, or never will: one that two lives ended at while they were at its
+        first messages would be in quarantine, and stand still."""
+        with flight.FlightClient(self._address) as client:
+            told = json.loads(act(client, "status", 10.0))["sources"]
+        return all(each["commits"] or each["state"] == "failed" for each in told)
 
     def kill(self) -> None:
         child, self._child = self._child, None
@@ -309,6 +321,7 @@ def test_a_source_that_forgets_a_key_is_found(bug: str, broker: str, env_name: s
             told.produce(20)
             told.read()
             told.produce(10)
+            eventually(controller.has_begun, CAUGHT_UP_S)
             controller.kill()
             told.produce(5)
             controller.start()
