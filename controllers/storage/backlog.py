@@ -44,15 +44,11 @@ class Backlog:
 
     def judged(self, positions: Mapping[int, int], ends: Mapping[int, int], pin: str) -> Prepared | None:
         """The next wave from ``positions`` on and below ``ends``, up to where everything can be read now."""
-        if not self.is_due(waves.behind(positions, ends)):
-            self.leave()
-            return None
-        ranges = waves.wave(positions, ends, waves.WAVE_RECORDS, waves.RANGE_RECORDS)
-        if not ranges:  # much in all, and little of each partition
-            self.leave()
-            return None
+        much = self.is_due(waves.behind(positions, ends))
+        ranges = waves.wave(positions, ends, waves.WAVE_RECORDS, waves.RANGE_RECORDS) if much else []
         order = Order(self._item.topic, judged_columns(self._item.stored), tuple(ranges), WAVE_S_MAX)
-        verdicts = self._judges.judge(order)
+        # There are no ranges, too, where it is much in all and little of each partition.
+        verdicts = self._judges.judge(order) if ranges else None
         if verdicts is None:
             self.leave()
             return None

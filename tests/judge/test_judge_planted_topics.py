@@ -92,8 +92,7 @@ def storage(broker: str, env_name: str, bug: str) -> Iterator[tuple[World, Stora
         yield world, controller
     finally:
         controller.kill()
-        world.oracle.close()
-        world.commands.close()
+        world.close()
 
 
 def commit(world: World, changes: Mapping[Table, Sequence[tuple[tuple, int]]]) -> int:

@@ -98,9 +98,7 @@ def copying(broker: str, env_name: str) -> Iterator[Copying]:
     try:
         yield made
     finally:
-        made.stop()
-        made.oracle.close()
-        made.commands.close()
+        made.close()
 
 
 @pytest.fixture

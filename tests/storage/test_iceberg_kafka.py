@@ -31,9 +31,7 @@ def world(broker: str, env_name: str) -> Iterator[World]:
     try:
         yield found
     finally:
-        found.stop()
-        found.oracle.close()
-        found.commands.close()
+        found.close()
 
 
 @pytest.fixture

@@ -80,9 +80,7 @@ def world(broker: str, env_name: str, monkeypatch: pytest.MonkeyPatch) -> Iterat
     try:
         yield made
     finally:
-        made.stop()
-        made.oracle.close()
-        made.commands.close()
+        made.close()
 
 
 def by_executors(controller) -> int:

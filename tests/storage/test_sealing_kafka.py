@@ -56,9 +56,7 @@ def world(broker: str, env_name: str, monkeypatch: pytest.MonkeyPatch, request) 
     try:
         yield found
     finally:
-        found.stop()
-        found.oracle.close()
-        found.commands.close()
+        found.close()
 
 
 def declare(world: World, *items: Item) -> None:

@@ -55,9 +55,7 @@ def world(broker: str, env_name: str) -> Iterator[World]:
     try:
         yield found
     finally:
-        found.stop()
-        found.oracle.close()
-        found.commands.close()
+        found.close()
 
 
 def sink(world: World, name: str, envelope: str, key: tuple[int, ...] = (1,), **more: object) -> Sink:

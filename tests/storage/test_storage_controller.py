@@ -143,6 +143,12 @@ class World:
             assert not thread.is_alive()
         self.running.clear()
 
+    def close(self) -> None:
+        """Stop what runs, and let go of the logs."""
+        self.stop()
+        self.oracle.close()
+        self.commands.close()
+
     def rows(self, source: Item) -> list[tuple]:
         state = self.oracle.barrier().result()
         runs = [b.run for b in state.bindings(source.id).at(state.last_ts)]
@@ -169,9 +175,7 @@ def world(broker: str, env_name: str, request, monkeypatch) -> Iterator[World]:
     try:
         yield made
     finally:
-        made.stop()
-        made.oracle.close()
-        made.commands.close()
+        made.close()
 
 
 def state_of(controller: StorageController, source_id: str) -> tuple[str, str | None]:
