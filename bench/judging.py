@@ -83,7 +83,7 @@ def main(directory: Path, executors: int, millions: int) -> None:
                 return desk.judge(order)
 
         oracle, writer = Oracle.open(bootstrap, names, "bench", lambda: 0), CollectionWriter(bootstrap, names)
-        at_work = open_at_work(bootstrap, names, STORAGE, "bench")
+        at_work = open_at_work(bootstrap, names, STORAGE, "bench").begin()
         brokers, numbers = Brokers(bootstrap), iter(range(1, 1_000))
 
         def seconds(by_executors: bool) -> float:

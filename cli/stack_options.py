@@ -38,6 +38,8 @@ def add_stack_options(parser: argparse.ArgumentParser, data: Path, env: str) -> 
     parser.add_argument("--store", metavar="URL",
                         help="where settled rows go: file:///a/directory, s3://bucket/prefix?region=R (default: in the "
                              "data directory; with --kafka nowhere, they stay on topics)")  # fmt: skip
+    parser.add_argument("--stand-by", action="store_true",
+                        help="run a second compute, which takes over where the first one is gone (0.6 GB)")  # fmt: skip
     add_partitions(parser)
     parser.add_argument("--env", default=env, help="environment: the prefix of all topics (default: %(default)s)")
     parser.add_argument("--fresh", action="store_true", help="forget what is there and start over")
@@ -52,7 +54,7 @@ def settings_from(arguments: argparse.Namespace) -> Settings:
         webhook_port=arguments.webhook_port,
         broker_port=arguments.broker_port, kafka=arguments.kafka, spark_master=arguments.spark_master,
         store=arguments.store, fresh=arguments.fresh, password_file=arguments.password_file,
-        insecure=arguments.insecure, partitions=arguments.partitions,
+        insecure=arguments.insecure, partitions=arguments.partitions, stand_by=arguments.stand_by,
     )  # fmt: skip
 
 

@@ -41,7 +41,7 @@ and one by one only if that ends as well: a note costs some 5 ms, and what is al
 
 
 def open_at_work(bootstrap: str, names: TopicNames, controller: str, life: str) -> AtWork:
-    """On ``controller``'s topic, made if it is not there.  Raises ``Unavailable``, ``FatalLog``."""
+    """On ``controller``'s topic, made if it is not there; not begun.  Raises ``Unavailable``, ``FatalLog``."""
     spec = journal_spec(names.work(controller), replication_factor(bootstrap, names))
     ensure_topic(bootstrap, spec)
     verify_topic(bootstrap, spec)
@@ -54,7 +54,7 @@ def open_at_work(bootstrap: str, names: TopicNames, controller: str, life: str) 
 
 
 class AtWork:
-    """Begins a life at once.  Any thread may call it."""
+    """What ``life`` is at, once it has begun (:meth:`begin`).  Any thread may call it."""
 
     def __init__(self, transport: Transport, life: str) -> None:
         self._transport = transport
@@ -67,17 +67,25 @@ class AtWork:
         self._alone = threading.RLock()
         """Held by whoever is at something that may have ended us: nobody begins anything then."""
         self._before: Container[str] | None = None
-        start, end = transport.bounds()
+        self._notes = Notes()
+
+    def begin(self) -> AtWork:
+        """The life begins, with all that those before it have noted; itself.  Raises ``Unavailable``, ``FatalLog``.
+
+        Who stands by has none yet: it would make whoever is at work one that has ended without a word.
+        """
+        start, end = self._transport.bounds()
         notes = Notes()
-        for batch in read_range(transport, start, end):
+        for batch in read_range(self._transport, start, end):
             for entry in batch:
                 notes = fold_notes(notes, entry)
         self._notes = notes
-        offset = self._append(notes.begin(life))
+        offset = self._append(notes.begin(self._life))
         for name in self._notes.quarantined():
             log.error("in quarantine: the controller ended while it worked on it", extra={"object": name})
         if offset is not None:
-            transport.cut(offset)
+            self._transport.cut(offset)
+        return self
 
     @property
     def notes(self) -> Notes:
@@ -147,8 +155,9 @@ class AtWork:
             self._append(Note(NoteKind.TAKEN, self._life, names))
 
     def ended(self) -> None:
-        """This life ends, and nothing that is at work is to blame."""
-        self._append(Note(NoteKind.ENDED, self._life))
+        """This life ends, and nothing that is at work is to blame; nothing is said of one that never began."""
+        if self._notes.life == self._life:
+            self._append(Note(NoteKind.ENDED, self._life))
 
     def planned(self, plans: Mapping[str, int], forgotten: Iterable[str] = ()) -> None:
         """By which queries views' contents were worked out, by fingerprint; what is ``forgotten`` is so durably before

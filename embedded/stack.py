@@ -5,6 +5,8 @@
                                     ├─► subscribers, one each    │
                                     └─► adapters                 ┘
 
+    ready ─► a second compute that stands by, where one is asked for
+
 Nothing here is needed by the processes themselves: they meet only on Kafka, so each may be killed and started again,
 here or on another machine.
 """
@@ -25,7 +27,7 @@ from catalog_log.bootstrap import create_environment
 from collection.topic_keeper import PARTITIONS
 from controllers.class_archive import ARCHIVE_ENV
 from controllers.commands import STORAGE, compute
-from controllers.spark_masters import check_store
+from controllers.spark_masters import check_store, in_this_process
 from embedded.archives import BROKER, SPARK, find_archive
 from embedded.broker import Broker
 from embedded.child import ChildSpec
@@ -43,6 +45,8 @@ from segments.store import open_store
 
 BROKER_PORT = 9092
 CLUSTER = "default"
+COMPUTE, STAND_BY = "compute", "compute-2"
+"""What the processes are called of which one serves the cluster."""
 StartAs = Callable[[str, list[str], dict[str, str]], tuple[list[str], dict[str, str]]]
 START_TIMEOUT_S = 180.0
 """Spark needs 6 to 12 s on an idle machine (FACTS); a loaded one of two cores has been seen to take a minute."""
@@ -68,6 +72,8 @@ class Settings:
     may belong to the environment who do not see this machine's files."""
     partitions: int = PARTITIONS
     """Of a collection's topic that is made."""
+    stand_by: bool = False
+    """Run a second compute controller, which takes over where the first one is gone."""
     fresh: bool = False
     password_file: Path | None = None
     """What adapters ask for; ``None``: what the environment's variables say, or nothing."""
@@ -86,6 +92,11 @@ class Settings:
         if self.store is not None:
             open_store(self.store, self.env)
         check_store(self.spark_master, self.store, self.data)
+        if self.stand_by and self.spark_master is not None and not in_this_process(self.spark_master):
+            raise InvalidUsage(
+                "nobody can stand by where executors are elsewhere: a master gives them all to who serves",
+                hint="leave out --stand-by or --spark-master",
+            )
         if not 1 <= self.adapters <= 64:
             raise InvalidUsage(f"{self.adapters} adapters cannot be run", hint="--adapters takes a number from 1 to 64")
         check_address(self.host, password_from(self.password_file), self.insecure, SQL_HINT)
@@ -111,6 +122,9 @@ class Stack:
         self.supervisor = Supervisor(self._on_event)
         self._run_lock = threading.Lock()
         self._serving = False
+        self.standing_by: Future[dict] | None = None
+        """Where somebody is asked to stand by, once all serves: what the first to do so says (no earlier than
+        ``controllers.compute.controller.STANDS_BY_S``)."""
         self.kafka = settings.kafka or ""
 
     @property
@@ -147,6 +161,10 @@ class Stack:
             raise Unavailable(f"{names} not ready within {START_TIMEOUT_S:.0f} s", hint=f"see {self._data.logs}")
         self._serving = True
         self._write_run()
+        if self.settings.stand_by:
+            # Two Sparks that start at once keep each other from it, and nobody waits for this one.
+            self.standing_by = self.supervisor.start(*self._compute(STAND_BY), needed=False)
+            self.standing_by.add_done_callback(lambda done: self._progress(_outcome(STAND_BY, done)))
 
     def _step(self, name: str, action: Callable[[], str]) -> None:
         self._progress(Step(name, "started"))
@@ -188,22 +206,11 @@ class Stack:
     def _specs(self) -> Iterator[tuple[str, Callable[[], ChildSpec]]]:
         """Every process after the broker, slowest to start first; that one may be started before the environment."""
         settings = self.settings
-        common = ["--kafka", self.kafka, "--env", settings.env]
-        master = ["--spark-master", settings.spark_master] if settings.spark_master else []
+        common, store, spread = self._common(), self._store(), self._spread()
         secret = settings.password_file or os.environ.get(PASSWORD_FILE)
         doors = ["--password-file", str(Path(secret).resolve())] if secret else []
         doors += ["--insecure"] if settings.insecure else []
-        url = settings.store or (None if settings.kafka else (self._data.path / "store").resolve().as_uri())
-        store = [] if url is None else ["--store", url]
-        spread = ["--partitions", str(settings.partitions)]
-        scratch = self._data.path / "compute"
-        scratch.mkdir(exist_ok=True)
-        archive = find_archive(SPARK)
-        yield self._python(
-            "compute", "controllers.compute", *common, "--cluster", CLUSTER, "--data", str(scratch), *master, *store,
-            *spread, "--await-environment", str(START_TIMEOUT_S), timeout_s=START_TIMEOUT_S,
-            env={ARCHIVE_ENV: str(archive)} if archive else None,
-        )  # fmt: skip
+        yield self._compute(COMPUTE)
         yield self._python("storage", "controllers.storage", *common, *store, *spread)
         for controller in (STORAGE, compute(CLUSTER)):
             yield self._python(f"subscriber-{controller}", "subscribers", *common, "--controller", controller)
@@ -213,6 +220,29 @@ class Stack:
                 *spread, *([] if settings.webhook_port is None else
                            ["--webhook-port", str(settings.webhook_port + number)]),
             )  # fmt: skip
+
+    def _compute(self, name: str) -> tuple[str, Callable[[], ChildSpec]]:
+        settings = self.settings
+        master = ["--spark-master", settings.spark_master] if settings.spark_master else []
+        scratch = self._data.path / "compute"
+        scratch.mkdir(exist_ok=True)
+        archive = find_archive(SPARK)
+        return self._python(
+            name, "controllers.compute", *self._common(), "--cluster", CLUSTER, "--data", str(scratch), *master,
+            *self._store(), *self._spread(), "--await-environment", str(START_TIMEOUT_S),
+            timeout_s=START_TIMEOUT_S, env={ARCHIVE_ENV: str(archive)} if archive else None,
+        )  # fmt: skip
+
+    def _common(self) -> list[str]:
+        return ["--kafka", self.kafka, "--env", self.settings.env]
+
+    def _store(self) -> list[str]:
+        ours = None if self.settings.kafka else (self._data.path / "store").resolve().as_uri()
+        url = self.settings.store or ours
+        return [] if url is None else ["--store", url]
+
+    def _spread(self) -> list[str]:
+        return ["--partitions", str(self.settings.partitions)]
 
     def _python(
         self, name: str, module: str, *arguments: str, timeout_s: float = 60.0, env: Mapping[str, str] | None = None

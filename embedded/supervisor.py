@@ -166,10 +166,11 @@ class Supervisor:
         self.failed: Future[TidemarkError] = Future()
         """Done when a child was given up: the set no longer works and should be stopped."""
 
-    def start(self, name: str, make_spec: Callable[[], ChildSpec]) -> Future[dict]:
+    def start(self, name: str, make_spec: Callable[[], ChildSpec], *, needed: bool = True) -> Future[dict]:
         """Start a child; the future gives the fields of its first ready line.
 
-        ``make_spec`` is called for every life.  The future fails with what the child said where it never served.
+        ``make_spec`` is called for every life.  The future fails with what the child said where it never served.  The
+        set works without one that is not ``needed``: where that is given up, it is only told.
         """
         managed = _Managed(make_spec, self._on_event, self._stopping)
         with self._lock:
@@ -178,7 +179,8 @@ class Supervisor:
             if name in self._managed:
                 raise ValueError(f"{name} is running already")
             self._managed[name] = managed
-        managed.failed.add_done_callback(self._one_failed)
+        if needed:
+            managed.failed.add_done_callback(self._one_failed)
         managed.thread.name = f"supervise-{name}"
         managed.thread.start()
         return managed.first_ready

@@ -1,9 +1,9 @@
 """``python -m fleet.health KIND …``: does this process serve?  Exit code 0 if it does, else 1 and why, in one line.
 
 Each kind is asked by a request of the sort it is there for: an adapter runs a statement, a broker tells who is in the
-cluster, a controller tells its catalog frontier, Spark's master and workers tell how they are, and of a subscriber,
-whom nobody can ask, the brokers tell that it is in its group.  Meant to be called every few seconds beside the process,
-on its own host.
+cluster, a controller tells its catalog frontier or that it stands by, Spark's master and workers tell how they are, and
+of a subscriber, whom nobody can ask, the brokers tell that it is in its group.  Meant to be called every few seconds
+beside the process, on its own host.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def broker(address: str) -> str:
 
 
 def controller(address: str) -> str:
-    """It answers, and has heard of the catalog from its subscriber.  Raises ``Unavailable``."""
+    """It answers, and has heard of the catalog from its subscriber, or stands by.  Raises ``Unavailable``."""
     import pyarrow as pa
     import pyarrow.flight as flight
 
@@ -90,6 +90,8 @@ def controller(address: str) -> str:
     except (pa.ArrowException, OSError) as error:
         raise Unavailable(f"controller at {address}: {str(error).splitlines()[0]}") from None
     status = json.loads(answer)
+    if status.get("standing_by"):
+        return f"{status['controller']} stands by"
     if status["catalog_frontier"] <= 0:
         raise Unavailable(f"{status['controller']} has heard nothing of the catalog yet")
     return f"{status['controller']} at catalog frontier {status['catalog_frontier']}"

@@ -27,7 +27,7 @@ from judge.live.nemesis import QUICK, Pace
 from judge.live.run import RunConfig, Status, chosen_workloads
 from judge.live.run import run as record
 from judge.measures.measured import P95_COUNT_MIN
-from judge.partitions import partitions_of
+from judge.seeded import partitions_of, stand_by_of
 from judge.verdict import INVALID, UNDECIDED, VALID
 
 UNKNOWN, OVER_LIMIT = 3, 4
@@ -96,6 +96,7 @@ def _option(
         () if faults == ("none",) else faults or None, arguments.bug, few_clients=quick,
         rate=QUICK_RATE if quick else 1.0, settle_s=8.0 if quick else 12.0,
         leader_losses=P95_COUNT_MIN if everything else 0, partitions=arguments.partitions or partitions_of(seed),
+        stand_by=arguments.stand_by or (everything and stand_by_of(seed)),
     )  # fmt: skip
 
 
@@ -245,7 +246,7 @@ def needed_words(needed: dict[str, Any]) -> str:
 
 def sit_exam(arguments: argparse.Namespace, out: Console) -> int:
     """The internal-consistency exam (:mod:`judge.exam`), which records nothing."""
-    others = ("rundir", "quick", "layer", "minutes", "operations", "workload", "partitions", "bug", "out")
+    others = ("rundir", "quick", "layer", "minutes", "operations", "workload", "partitions", "stand_by", "bug", "out")
     if given := [name for name in others if getattr(arguments, name)]:
         raise InvalidUsage(f"--exam takes no {given[0]}", hint="it takes --seed and --fault none")
     if arguments.exam < 1 or _words(arguments.fault) not in ((), ("none",)):

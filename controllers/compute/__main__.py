@@ -79,7 +79,11 @@ def main() -> int:
                 host=options.flight_host, port=options.flight_port, lookup_port=options.lookup_port,
                 store=store, partitions=options.partitions,
             )  # fmt: skip
-            controller.run(stopped, lambda address: announce_ready(controller=name, address=address))
+            controller.run(
+                stopped,
+                lambda address: announce_ready(controller=name, address=address),
+                lambda: announce_ready(controller=name, standing_by=True),
+            )
         except StaleEpoch as fenced:
             why = {"detail": str(fenced)}
             log.error("fenced: another controller serves this cluster now; this one stops", extra=why)

@@ -64,6 +64,7 @@ from controllers.compute.ticking import Ticking
 from controllers.compute.ticks import Ticker
 from controllers.nodes import register
 from controllers.protocol import ControllerState, Effect
+from controllers.turns import SESSION_TIMEOUT_S, Turn
 from journal.api import Subscription
 from journal.errors import Indeterminate, TidemarkError, Unavailable
 from journal.names import TopicNames
@@ -89,6 +90,10 @@ for the same time of a processor."""
 
 CHECKPOINT_EVERY = 20_000
 """Records of the views' journal between checkpoints, as the storage controller has it for the oracle's."""
+
+STANDS_BY_S = SESSION_TIMEOUT_S + 4.0
+"""Who waits for its turn for longer stands by: one that died has lost it by then, and a broker with Kafka's defaults
+has taken the 3 s in which it waits for others to join."""
 
 LOOK_S = 1.0
 """How often failures and checkpoints are looked after; everything else is woken by events."""
@@ -147,15 +152,22 @@ class ComputeController:
         self._acted_offset = 0
         """What is below it was acted on, drops included."""
         self._blamed = False
+        self._standing_by = False
         self._failure: BaseException | None = None
         self._checkpointing: threading.Thread | None = None
         self._ticking: Ticking | None = None
         self._ticker: Ticker | None = None
         self._follow_wake = threading.Event()
         self._heartbeat = Heartbeat(watched(self._spark), self._fail)
+        # Last: whose turn comes is to begin, and not to wait for its Spark.
+        self._turn = Turn(bootstrap, names, compute(cluster))
 
-    def run(self, stopped: threading.Event, on_ready: Callable[[str], None]) -> None:
-        """Serve until ``stopped``; ``on_ready(address)`` when warm and registered.
+    def run(
+        self, stopped: threading.Event, on_ready: Callable[[str], None],
+        on_standing_by: Callable[[], None] = lambda: None,
+    ) -> None:  # fmt: skip
+        """Serve until ``stopped``, once it is our turn; ``on_ready(address)`` when warm and registered, and
+        ``on_standing_by()`` before that where another has the turn and lives.
 
         Raises what made it impossible to go on, :class:`~oracle.errors.StaleEpoch` if another took over.
         """
@@ -163,6 +175,9 @@ class ComputeController:
         threads: list[threading.Thread] = []
         unsubscribe: list[Callable[[], None]] = []
         try:
+            if not self._turn_comes(stopped, on_standing_by):
+                return
+            self._at_work.begin()
             self._carry_out(self._core.handle(Started()))
             end = self._commands.bounds()[1]
             subscription = follow(self._commands, self._on_commands, self._fail)
@@ -220,6 +235,7 @@ class ComputeController:
         return {
             "controller": compute(self._cluster),
             "incarnation": self._incarnation,
+            "standing_by": self._standing_by,
             "catalog_frontier": self._inventory.catalog.frontier,
             "table_ts": frontiers.oracle.last_ts,
             "views": {} if ticking is None else ticking.status(frontiers),
@@ -374,6 +390,22 @@ class ComputeController:
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
+    def _turn_comes(self, stopped: threading.Event, on_standing_by: Callable[[], None]) -> bool:
+        """Whether we have it; not where ``stopped`` came first."""
+        began = time.monotonic()
+        while not self._turn.comes(0.2):  # nothing wakes us for ``stopped``
+            self._check(ticking=False)
+            if stopped.is_set():
+                return False
+            if not self._standing_by and time.monotonic() - began > STANDS_BY_S:
+                log.info("stands by: another one has the turn", extra={"cluster": self._cluster})
+                self._standing_by = True
+                on_standing_by()
+        if self._standing_by:
+            log.info("takes over: whoever had the turn is gone", extra={"cluster": self._cluster})
+        self._standing_by = False
+        return True
+
     def _claimed(self) -> Claimed | Outrun:
         """What became of a claim.  Raises ``Unavailable``, ``Indeterminate``."""
         try:
@@ -417,6 +449,7 @@ class ComputeController:
         )
         close_all(
             {
+                "turn": self._turn.close,
                 "at work": self._at_work.close,
                 "spark": lambda: stop_session(self._spark),
                 **({} if self._files is None else {"files": self._files.close}),

@@ -149,7 +149,7 @@ class StorageController:
         self._sealer: Sealer | None = None
         self._sealing = threading.Thread(target=self._seal, name="sealer", daemon=True)
         self._sealing_failed: BaseException | None = None
-        self._at_work = open_at_work(bootstrap, names, STORAGE, self._incarnation)
+        self._at_work = open_at_work(bootstrap, names, STORAGE, self._incarnation).begin()
         self._executors = Executors(lambda: self._catalog.image)
         self._sinks = Sinks(
             bootstrap, names, self._oracle, store, self._catalog, self._at_work, lambda: self._state

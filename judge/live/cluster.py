@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from embedded.stack import COMPUTE, STAND_BY
 from judge.workloads.api import World
 
 HEAL_LATE_S = 180.0
@@ -92,6 +93,8 @@ class ClusterSettings:
     """Whether the compute controller has the trap that the fault ``poison`` needs (``judge/live/trap.py``)."""
     partitions: int = 1
     """Of each collection's topic."""
+    stand_by: bool = False
+    """Whether a second compute controller stands by."""
 
 
 Progress = Callable[[str], None]
@@ -139,7 +142,7 @@ def trapped(trap: bool) -> StartAs | None:
         return None
 
     def start_as(name: str, argv: list[str], env: dict[str, str]) -> tuple[list[str], dict[str, str]]:
-        if name != "compute":
+        if name not in (COMPUTE, STAND_BY):
             return argv, env
         at = argv.index("-m")
         return [*argv[: at + 1], "judge.live.trap", *argv[at + 1 :]], env

@@ -95,6 +95,8 @@ class RunConfig:
     """Times ``duration_s`` that the run may take to get to all of this."""
     partitions: int = 1
     """Of each collection's topic."""
+    stand_by: bool = False
+    """Whether a second compute controller stands by."""
 
     @property
     def longest_s(self) -> float:
@@ -412,8 +414,9 @@ def run(config: RunConfig, open_cluster: OpenCluster, show: Callable[[Status], N
     scratch = Path(tempfile.mkdtemp(prefix="judge-"))
     trap = "poison" in chosen_workloads(config)
     settings = ClusterSettings(
-        scratch, adapters=config.adapters, seed=config.seed, bug=config.bug, trap=trap, partitions=config.partitions
-    )
+        scratch, adapters=config.adapters, seed=config.seed, bug=config.bug, trap=trap, partitions=config.partitions,
+        stand_by=config.stand_by,
+    )  # fmt: skip
     try:
         with ExitStack() as stack:
             cluster = stack.enter_context(open_cluster(settings, going.note))

@@ -116,12 +116,20 @@ def one_broker(settings: ClusterSettings, progress: Progress) -> Iterator[Cluste
         chosen = Settings(
             data=settings.scratch / "stack", env=settings.env, adapters=settings.adapters,
             port=consecutive_ports(settings.adapters), broker_port=free_ports(1)[0], partitions=settings.partitions,
+            stand_by=settings.stand_by,
             start_as=chained(
                 planted(settings.bug), trapped(settings.trap), sealing_soon, plant_at_broker(settings.bug, planting)
             ),
         )  # fmt: skip
         with running(chosen, on_step) as stack:
+            await_stand_by(stack)
             yield OneBroker(stack, settings, lives)
+
+
+def await_stand_by(stack: Stack) -> None:
+    """Until all of its processes are there, to be hurt: also who stands by.  Raises what that one said."""
+    if stack.standing_by is not None:
+        stack.standing_by.result()
 
 
 def plant_at_broker(bug: str, planting: ExitStack) -> StartAs | None:

@@ -24,7 +24,7 @@ from typing import Any
 
 from embedded.jars import ensure_jars
 from embedded.layout import JARS, Step
-from embedded.stack import Settings, Stack, running
+from embedded.stack import COMPUTE, STAND_BY, Settings, Stack, running
 from fleet.member import PORT
 from journal.errors import InvalidUsage, Unavailable
 from journal.names import TopicNames
@@ -50,7 +50,7 @@ from judge.live.network import BROKERS, CLIENT, Network, Rules
 from judge.live.process_faults import LOOK_AGAIN_S, Lives, process_faults
 from judge.live.proxy import Shape
 from judge.live.slowness import slow_down
-from judge.live.stack import adapter_answers, plant_at_broker
+from judge.live.stack import adapter_answers, await_stand_by, plant_at_broker
 from judge.live.stores import FullStore, SlowStore, StoreAway, slow_for_who_seals
 from judge.workloads.api import World
 
@@ -356,12 +356,14 @@ def three_brokers(settings: ClusterSettings, progress: Progress) -> Iterator[Clu
         chosen = Settings(
             data=settings.scratch / "stack", env=settings.env, adapters=settings.adapters, port=ADAPTER_PORT,
             kafka=kafka.bootstrap, store=(store.path / "store").as_uri(), partitions=settings.partitions,
+            stand_by=settings.stand_by,
             start_as=chained(
                 planted(settings.bug), trapped(settings.trap), sealing_soon, clocks.start_as, slow_for_who_seals(syncs),
                 _placed(made),
             ),
         )  # fmt: skip
         stack = cleaning.enter_context(running(chosen, shown))
+        await_stand_by(stack)
         yield ThreeBrokers(made, kafka, stack, settings, lives, clocks, syncs, disks, store)
         with contextlib.suppress(Unavailable):
             made.heal()  # so that everybody can say goodbye
@@ -377,7 +379,7 @@ def _placed(made: Network) -> Callable[[str, list[str], dict[str, str]], tuple[l
             argv[argv.index("--host") + 1] = made.address(host)
             argv.append("--insecure")
             return made.command(host, argv), env
-        if name == "compute":
+        if name in (COMPUTE, STAND_BY):
             argv = [*argv, "--flight-host", made.address(CLIENT), "--insecure"]
         elif name == "storage":
             argv = [*argv, "--host", made.address(CLIENT), "--insecure"]

@@ -232,7 +232,7 @@ class Compute(Process):
         try:
             await self.caught_up(self.catalog.journal, self.oracle._journal, self.views._journal)
             self.world.compute_lives = life = self.world.compute_lives + 1
-            self.at_work = AtWork(Notes(self.world.notes), f"{self.name}-{life}")
+            self.at_work = AtWork(Notes(self.world.notes), f"{self.name}-{life}").begin()
             self.core = Core(CLUSTER, self.at_work, self.world.reads_much)
             event: Event = Started()
             while effects := self.core.handle(event):

@@ -283,7 +283,7 @@ def test_whatever_happens_all_views_are_what_their_queries_say(spark, tmp_path: 
         if node is None:
             lives += 1
             monkeypatch.setattr(inventory_module, "MUCH_ROWS", rng.choice([1, 1, 4, 1000]) if lives > 1 else 1)
-            at_work = AtWork(MemoryTransport(notes), f"life {lives}")
+            at_work = AtWork(MemoryTransport(notes), f"life {lives}").begin()
             node = Node(spark, tmp_path / f"{lives}", world.oracle, world.views, world.rows, ITEMS, at_work)
         changes = random_changes(rng, present)
         world.insert("u1", *changes)

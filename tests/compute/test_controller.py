@@ -74,7 +74,8 @@ class Process:
         watchdog.cancel()
         assert line, self.log.read_text()
         self.ready = json.loads(line)
-        self.client = flight.FlightClient(self.ready["address"])
+        if "address" in self.ready:
+            self.client = flight.FlightClient(self.ready["address"])
         return self
 
     def status(self) -> dict:
@@ -297,11 +298,19 @@ def test_life(world):
     assert truth[(4, 3, d("104.50"))] == 1
     assert world.read("SELECT k, n, s FROM u2", "u2") == truth
 
-    # A second controller takes over; the first one stops by itself and says why.
+    # A second controller stands by.  One that stands still has lost its turn: that one takes over, with its Spark warm,
+    # and the first one, which goes on without knowing, stops by itself and says why.
     newer = Process(world.bootstrap, world.env, world.data).await_ready()
+    assert newer.ready["standing_by"] and again.child.poll() is None
+    world.insert("u1", (4, d("1.00")))
+    truth = world.read("SELECT k, COUNT(*), SUM(v) FROM u1 GROUP BY k", "u1")
+    assert world.read("SELECT k, n, s FROM u2", "u2") == truth
+    again.child.send_signal(signal.SIGSTOP)
+    world.process = newer.await_ready()
+    again.child.send_signal(signal.SIGCONT)
     assert again.child.wait(30) == 3
     assert "fenced" in again.log.read_text()
-    world.process = newer
+    assert newer.status()["quarantined"] == [] and world.read("SELECT k, n, s FROM u2", "u2") == truth
     world.insert("u1", (8, d("8.00")))
     assert world.read("SELECT k, n, s FROM u2 WHERE k = 8", "u2") == Counter({(8, 1, d("8.00")): 1})
     started = time.monotonic()

@@ -143,7 +143,7 @@ class Node:
 
         scratch.mkdir()
         self.views = views
-        at_work = at_work or AtWork(MemoryTransport(), "a life")
+        at_work = at_work or AtWork(MemoryTransport(), "a life").begin()
         self.inventory = Inventory(spark, scratch, Feed("", oracle, views), oracle, views, at_work)
         there = items or ITEMS
         self.inventory.take(ControllerState(frontier=1, objects=Map({i.id: i for i in there})),

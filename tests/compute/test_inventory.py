@@ -35,7 +35,7 @@ def item(number: int, kind: str, cluster: str | None) -> Item:
 
 class World:
     def __init__(self, tmp_path) -> None:
-        self.at_work = AtWork(MemoryTransport(), "a life")
+        self.at_work = AtWork(MemoryTransport(), "a life").begin()
         self.inventory = Inventory(None, tmp_path, None, None, None, self.at_work)
         self.state = ControllerState()
         self.change(item(0, TABLE, None))

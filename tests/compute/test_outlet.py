@@ -124,7 +124,7 @@ class Node:
     def __init__(self, spark, scratch: Path, world: World, items: Sequence[Item]) -> None:
         scratch.mkdir()
         self.scratch, self.world = scratch, world
-        at_work = AtWork(MemoryTransport(), "a life")
+        at_work = AtWork(MemoryTransport(), "a life").begin()
         self.feed = Feed(world.bootstrap, world.oracle, world.views)
         self.inventory = Inventory(spark, scratch, self.feed, world.oracle, world.views, at_work)
         there = Map({i.id: i for i in items})

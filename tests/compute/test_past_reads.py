@@ -53,10 +53,10 @@ def ask(desk: PeekDesk, as_of: int, **fields) -> Counter:
 @pytest.mark.parametrize("gear", [AUTO, SPARK])
 def test_a_read_of_the_past_is_of_its_own_timestamp_by_either_gear(world, spark, tmp_path, gear) -> None:
     inventory = Inventory(spark, tmp_path, Feed("", world.oracle, world.views), world.oracle, world.views,
-                          AtWork(MemoryTransport(), "a life"))  # fmt: skip
+                          AtWork(MemoryTransport(), "a life").begin())  # fmt: skip
     inventory.take(ControllerState(frontier=10, objects=Map({"u1": TABLE})), [Created(0, TABLE)])
-    core = Core("default", AtWork(MemoryTransport(), "a life"))
-    indexes = Indexes(inventory, "default", 1000, AtWork(MemoryTransport(), "a life"))
+    core = Core("default", AtWork(MemoryTransport(), "a life").begin())
+    indexes = Indexes(inventory, "default", 1000, AtWork(MemoryTransport(), "a life").begin())
     desk = PeekDesk(Handling(core), spark, inventory, indexes, lambda: gear)
     desk._process = Process(60.0)
     try:

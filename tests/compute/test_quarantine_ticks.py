@@ -47,7 +47,7 @@ class Lives:
 
     def begin(self) -> Node:
         self.count += 1
-        self.at_work = AtWork(MemoryTransport(self.topic), f"life {self.count}")
+        self.at_work = AtWork(MemoryTransport(self.topic), f"life {self.count}").begin()
         return Node(self.spark, self.directory / f"{self.count}", self.world.oracle, self.world.views,
                     self.world.rows, self.items, self.at_work)  # fmt: skip
 
@@ -129,7 +129,7 @@ def test_who_ends_the_controller_twice_is_left_alone_until_it_is_asked_for(world
     # Together at first, one by one then: who was at work with it is through already, whatever comes.
     assert held(world, "u2") == Counter({(1, 5): 1})
     deaths = 2
-    while not AtWork(MemoryTransport(lives.topic), "observer").notes.quarantined():
+    while not AtWork(MemoryTransport(lives.topic), "observer").begin().notes.quarantined():
         node = lives.begin()
         with pytest.raises(Killed):
             node.tick()
@@ -179,7 +179,7 @@ def test_a_suspect_that_somebody_waits_for_has_its_turn_first(world, spark, tmp_
         with pytest.raises(Killed):
             node.tick()
         node.close()
-    assert AtWork(MemoryTransport(lives.topic), "observer").notes.quarantined()
+    assert AtWork(MemoryTransport(lives.topic), "observer").begin().notes.quarantined()
     assert not held(world, "u2")
 
 

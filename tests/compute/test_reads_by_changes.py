@@ -56,11 +56,11 @@ ASKED = {
 def desk(monkeypatch: pytest.MonkeyPatch, spark, tmp_path):
     world = World(monkeypatch)
     inventory = Inventory(spark, tmp_path, Feed("", world.oracle, world.views), world.oracle, world.views,
-                          AtWork(MemoryTransport(), "a life"))  # fmt: skip
+                          AtWork(MemoryTransport(), "a life").begin())  # fmt: skip
     inventory.take(ControllerState(frontier=10, objects=Map({"u1": TABLE})), [Created(0, TABLE)])
-    core = Core("default", AtWork(MemoryTransport(), "a life"))
+    core = Core("default", AtWork(MemoryTransport(), "a life").begin())
     desk = PeekDesk(Handling(core), spark, inventory, Indexes(inventory, "default", 1000,
-                    AtWork(MemoryTransport(), "a life")), lambda: SPARK)  # fmt: skip
+                    AtWork(MemoryTransport(), "a life").begin()), lambda: SPARK)  # fmt: skip
 
     def ask(text: str) -> list[tuple]:
         plan = encode(bind_query(parse(text).ast, IMAGE, names()).plan)

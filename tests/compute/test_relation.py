@@ -196,7 +196,7 @@ def test_what_is_dropped_while_somebody_brings_it_up_is_gone_and_no_mistake(benc
             relation.close()
             return relation
 
-    indexes = Indexes(Dropping(), "default", 1000, AtWork(MemoryTransport(), "a life"))
+    indexes = Indexes(Dropping(), "default", 1000, AtWork(MemoryTransport(), "a life").begin())
     indexes.reconcile()
     indexes.follow(frontiers)
     assert indexes.status()["i1"]["rows"] == 0
@@ -224,7 +224,7 @@ def test_an_index_that_cannot_be_brought_up_says_why_once_until_it_can(bench, ca
                 raise Unavailable("a file could not be read", detail=ails[-1])
             return relation
 
-    indexes = Indexes(Ailing(), "default", 1000, AtWork(MemoryTransport(), "a life"))
+    indexes = Indexes(Ailing(), "default", 1000, AtWork(MemoryTransport(), "a life").begin())
     indexes.reconcile()
 
     def told(times):

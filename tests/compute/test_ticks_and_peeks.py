@@ -273,9 +273,9 @@ class FakeInventory:
 @pytest.fixture
 def desk(bench):
     inventory = FakeInventory(bench)
-    indexes = Indexes(inventory, "default", 1000, AtWork(MemoryTransport(), "a life"))
+    indexes = Indexes(inventory, "default", 1000, AtWork(MemoryTransport(), "a life").begin())
     indexes.reconcile()
-    core = Core("default", AtWork(MemoryTransport(), "a life"))
+    core = Core("default", AtWork(MemoryTransport(), "a life").begin())
     found = PeekDesk(Handling(core), bench.spark, inventory, indexes, lambda: found.gear)
     found.gear, found._process = AUTO, Process(60.0)  # on a busy machine half a second is no reason to ask Spark
     found.inventory, found.indexes = inventory, indexes

@@ -76,7 +76,7 @@ class World:
         self.monkeypatch.setattr(view_plans, "spark_query", lambda view, objects: by[view.id])
         columns = {"u1": {c.name: c.type for c in KV}}
         self.monkeypatch.setattr(view_plans, "planned_query", lambda view, objects: plan_of(by[view.id], columns))
-        at_work = AtWork(MemoryTransport(self.notes if notes is None else notes), f"life {self.lives}")
+        at_work = AtWork(MemoryTransport(self.notes if notes is None else notes), f"life {self.lives}").begin()
         scratch = self.tmp_path / str(self.lives)
         self.node = Node(self.spark, scratch, self.oracle, self.views, self.rows, ITEMS, at_work)
 

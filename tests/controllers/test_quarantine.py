@@ -89,13 +89,13 @@ def test_what_begins_a_life_says_all_that_was_before_it():
 def test_two_deaths_at_the_same_work_and_the_third_life_leaves_it():
     topic = MemoryTopic()
     for life in range(2):
-        at_work = AtWork(MemoryTransport(topic), f"life {life}")
+        at_work = AtWork(MemoryTransport(topic), f"life {life}").begin()
         assert at_work.refused("bad") is None
         with at_work.on(["fine"]):
             pass
         with pytest.raises(Killed), at_work.on(["bad"]):
             raise Killed
-    third = AtWork(MemoryTransport(topic), "life 2")
+    third = AtWork(MemoryTransport(topic), "life 2").begin()
     told = third.refused("bad")
     assert told.sqlstate == "58000" and third.refused("fine") is None
     again = decode_error(encode_error(told))
@@ -103,12 +103,12 @@ def test_two_deaths_at_the_same_work_and_the_third_life_leaves_it():
     assert topic.end - topic.start == 1, "the topic begins with the life"
     assert third.release(["bad", "fine"]) == ["bad"] and third.refused("bad") is None
     third.ended()
-    assert not AtWork(MemoryTransport(topic), "life 3").notes.deaths
+    assert not AtWork(MemoryTransport(topic), "life 3").begin().notes.deaths
 
 
 def test_what_came_through_once_costs_no_note():
     topic = MemoryTopic()
-    at_work = AtWork(MemoryTransport(topic), "life")
+    at_work = AtWork(MemoryTransport(topic), "life").begin()
     with at_work.on(["a", "b"]):
         assert at_work.notes.open == {"a", "b"}
     end = topic.end
@@ -118,17 +118,18 @@ def test_what_came_through_once_costs_no_note():
     assert topic.end == end
     # A death at what is proven can still be told by who sees it come.
     at_work.blame(["a"])
-    assert AtWork(MemoryTransport(topic), "next").suspects(["a", "b"]) == ["a", "b"], "few are taken alone at once"
+    after = AtWork(MemoryTransport(topic), "next").begin()
+    assert after.suspects(["a", "b"]) == ["a", "b"], "few are taken alone at once"
 
 
 def test_what_came_after_a_crash_did_not_cause_it_and_holds_up_nobody():
     """It is not taken alone, though another is in quarantine since then, and others begin while it is at work."""
     topic = MemoryTopic()
     for life in ("life 1", "life 2"):
-        with pytest.raises(KeyboardInterrupt), AtWork(MemoryTransport(topic), life).on(["bad"]):
+        with pytest.raises(KeyboardInterrupt), AtWork(MemoryTransport(topic), life).begin().on(["bad"]):
             raise KeyboardInterrupt  # nobody notes that it has ended
     for life in ("life 3", "life 4"):
-        at_work = AtWork(MemoryTransport(topic), life)
+        at_work = AtWork(MemoryTransport(topic), life).begin()
         assert at_work.notes.quarantined() == ["bad"]
         assert at_work.suspects(["old", "new"]) == ["old", "new"], "nobody has said what was there"
         at_work.begun_with({"bad", "old"})
@@ -155,29 +156,29 @@ def test_what_is_blamed_stays_so_though_the_work_on_it_fails_then():
     """Spark ended under a view: that is told by who watches Spark, before or after the view's own failure."""
     for first in ("told", "failed"):
         topic = MemoryTopic()
-        at_work = AtWork(MemoryTransport(topic), "life")
+        at_work = AtWork(MemoryTransport(topic), "life").begin()
         with pytest.raises(OSError), at_work.on(["bad"]):
             if first == "told":
                 at_work.blame(["bad"])
             raise OSError
         if first == "failed":
             at_work.blame(["bad"])
-        assert dict(AtWork(MemoryTransport(topic), "next").notes.deaths) == {"bad": 1}, first
+        assert dict(AtWork(MemoryTransport(topic), "next").begin().notes.deaths) == {"bad": 1}, first
 
 
 def test_after_a_crash_few_are_taken_alone_and_of_many_only_suspects():
     topic = MemoryTopic()
     many = [f"u{n}" for n in range(ALONE_MAX + 1)]
-    first = AtWork(MemoryTransport(topic), "1")
+    first = AtWork(MemoryTransport(topic), "1").begin()
     assert first.suspects(many) == [] and first.suspects(many[:3]) == []
     with pytest.raises(Killed), first.on(many[:2]):
         raise Killed
-    second = AtWork(MemoryTransport(topic), "2")
+    second = AtWork(MemoryTransport(topic), "2").begin()
     assert second.suspects(many) == many[:2]
     assert second.suspects(many[5:9]) == many[5:9]
     with second.on(many[5:9]):
         pass
     assert second.suspects(many[5:9]) == []
     second.ended()
-    third = AtWork(MemoryTransport(topic), "3")
+    third = AtWork(MemoryTransport(topic), "3").begin()
     assert third.suspects(many) == many[:2], "a suspect is one until it came through"

@@ -82,7 +82,10 @@ def test_a_process_that_cannot_start_ends_the_start_with_its_reason(jars: Path, 
     assert "no Spark here" in raised.value.detail
 
 
-@pytest.mark.parametrize("change", [{"adapters": 0}, {"port": 0}, {"env": "NO"}, {"broker_port": 0}])
+AWAY = {"stand_by": True, "spark_master": "spark://away:7077", "store": "file:///mounted/by/all"}
+
+
+@pytest.mark.parametrize("change", [{"adapters": 0}, {"port": 0}, {"env": "NO"}, {"broker_port": 0}, AWAY])
 def test_what_cannot_work_touches_nothing(tmp_path: Path, change: dict) -> None:
     with pytest.raises(InvalidUsage):
         Stack(settings(tmp_path, **change))

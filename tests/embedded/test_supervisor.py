@@ -78,6 +78,21 @@ def test_a_crash_loop_is_given_up_with_its_reason(tmp_path: Path, monkeypatch: p
     supervisor.stop()
 
 
+def test_a_set_works_without_one_that_is_not_needed(tmp_path: Path) -> None:
+    recorder = Recorder()
+    supervisor = Supervisor(recorder)
+    try:
+        needed = supervisor.start("needed", lambda: spec(tmp_path, SERVES, "needed"))
+        other = supervisor.start("other", lambda: spec(tmp_path, "raise SystemExit('no room')", "other"), needed=False)
+        with pytest.raises(Unavailable, match="other"):
+            other.result(timeout=20)
+        recorder.wait("gave_up")
+        assert needed.result(timeout=20) and not supervisor.failed.done()
+        assert supervisor.pids().keys() == {"needed"}
+    finally:
+        supervisor.stop()
+
+
 def test_what_never_served_is_not_tried_again(tmp_path: Path) -> None:
     supervisor = Supervisor()
     ready = supervisor.start("one", lambda: spec(tmp_path, "raise SystemExit('wrong disk')"))

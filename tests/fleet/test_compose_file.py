@@ -34,7 +34,7 @@ PARSERS = {
     "fleet.environment": "fleet.environment", "fleet.spark": "fleet.spark", "fleet.bucket": "fleet.bucket",
 }  # fmt: skip
 BYTES = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
-MEMORY_MAX = {None: 8 << 30, "spark": 12 << 30, "s3": 9 << 30}
+MEMORY_MAX = {None: 8 << 30, "stand-by": 11 << 30, "spark": 12 << 30, "s3": 9 << 30}
 """Of the services that are there by themselves, and with those of a profile."""
 
 
@@ -208,10 +208,10 @@ def test_volumes_are_the_ones_that_are_used() -> None:
 def test_who_seals_rows_and_who_reads_them_have_one_store() -> None:
     told = {name: options.store for module in ("controllers.storage", "controllers.compute")
             for name, options in of(module).items()}  # fmt: skip
-    assert set(told) == {"storage", "compute"} and len(set(told.values())) == 1
+    assert set(told) == {"storage", "compute", "compute-2"} and len(set(told.values())) == 1
     directory = left_out(told["storage"]).removeprefix("file://")
     mounts = [[v for v in SERVICES[name]["volumes"] if v.endswith(f":{directory}")] for name in told]
-    assert mounts[0] == mounts[1] and len(mounts[0]) == 1
+    assert mounts == [mounts[0]] * len(told) and len(mounts[0]) == 1
     assert f" {directory}\n" in (ROOT / "Dockerfile").read_text(), "made by the image, so that its user may write there"
 
 
@@ -256,11 +256,19 @@ def test_compute_has_executors_of_its_own_where_it_is_told_so() -> None:
     assert SERVICES[master]["hostname"] == master and SERVICES[worker]["deploy"]["replicas"] == 2
     url = f"spark://{master}:{there.port}"
     assert those.master == url and f"TIDEMARK_SPARK_MASTER={url}" in (ROOT / "compose.yaml").read_text()
-    [compute] = of("controllers.compute").values()
+    compute = of("controllers.compute")["compute"]
     assert compute.spark_master == f"${{TIDEMARK_SPARK_MASTER:-{MASTER}}}"
     check_store(url, left_out(compute.store), compute.data)
     limit = SERVICES[worker]["mem_limit"]
     assert int(limit[:-1]) * BYTES[limit[-1]] >= (those.memory_mb + 512) * BYTES["m"], "its own JVM, and Python's"
+
+
+def test_who_stands_by_is_as_who_serves_and_has_a_name_and_a_disk_of_its_own() -> None:
+    serves, stands_by = (SERVICES[name] for name in ("compute", "compute-2"))
+    own = ("profiles", "hostname", "volumes")
+    assert {k: v for k, v in stands_by.items() if k not in own} == {k: v for k, v in serves.items() if k not in own}
+    assert stands_by["profiles"] == ["stand-by"] and "profiles" not in serves
+    assert set(serves["volumes"]) & set(stands_by["volumes"]) == {"store:/store"}
 
 
 def test_versions_are_exact_and_nobody_is_root() -> None:

@@ -76,6 +76,8 @@ def test_a_controller_must_have_heard_of_the_catalog() -> None:
             health.controller(address)
         status["catalog_frontier"] = 7
         assert health.controller(address) == "storage at catalog frontier 7"
+        status |= {"catalog_frontier": 0, "standing_by": True}
+        assert health.controller(address) == "storage stands by"
     finally:
         server.shutdown()
 

@@ -134,7 +134,7 @@ def test_who_ends_while_what_all_events_are_made_of_is_made_blames_no_source(wor
     world.start()
     try:
         assert begun.wait(60)
-        next_life = open_at_work(world.bootstrap, world.names, STORAGE, "the next")
+        next_life = open_at_work(world.bootstrap, world.names, STORAGE, "the next").begin()
         try:
             assert not next_life.notes.deaths
         finally:

@@ -471,7 +471,7 @@ def test_a_source_that_ends_the_controller_twice_is_left_alone_until_it_is_asked
     world.tell(bad, bad_errors, fine, fine_errors)
     world.produce("bad", b'{"id": 1, "t": "poison"}')
     for life in range(2):
-        at_work = open_at_work(world.bootstrap, world.names, STORAGE, f"life {life}")
+        at_work = open_at_work(world.bootstrap, world.names, STORAGE, f"life {life}").begin()
         with pytest.raises(SystemExit), at_work.on(["u1"]):
             raise SystemExit  # what a kill leaves behind: a note, and no word after it
         at_work.close()

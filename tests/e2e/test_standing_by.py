@@ -1,0 +1,46 @@
+"""A second compute controller stands by, and goes on where the first one is killed, or its Spark."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from embedded.ports import consecutive_ports, free_ports
+from embedded.stack import COMPUTE, STAND_BY, Settings, running
+from judge.live.process_faults import jvm_below
+from tests.e2e.conftest import Steps
+
+pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
+"""Everyday's test of it is ``tests/compute/test_controller.py``."""
+
+READ = "SELECT k, n FROM counted ORDER BY k"
+BACK_S_MAX = 180.0
+"""Until who was killed stands by: Spark's start on a busy machine, and ``STANDS_BY_S``."""
+
+
+def test_whoever_is_killed_the_other_one_goes_on_with_every_row_and_stays(jars: Path, tmp_path: Path) -> None:
+    settings = Settings(
+        data=tmp_path / "stack", env="standing", port=consecutive_ports(1), broker_port=free_ports(1)[0], stand_by=True
+    )
+    steps = Steps()
+    with running(settings, steps) as stack, psycopg.connect(stack.dsn(), autocommit=True) as session:
+        session.execute("CREATE TABLE rows (k int)")
+        session.execute("CREATE MATERIALIZED VIEW counted AS SELECT k, count(*) AS n FROM rows GROUP BY k")
+        assert stack.standing_by.result(BACK_S_MAX)["standing_by"]
+        serves, stands_by = COMPUTE, STAND_BY
+        for life, of_java in enumerate((False, True, False)):
+            session.execute("INSERT INTO rows VALUES (%s)", [life])
+            want = [(k, 1) for k in range(life + 1)]
+            assert session.execute(READ).fetchall() == want
+            seen, pid = steps.count(serves, "serves again"), stack.supervisor.pids()[serves]
+            os.kill(jvm_below(pid) if of_java else pid, signal.SIGKILL)
+            assert session.execute(READ).fetchall() == want, "read of the one who stood by"
+            other = stack.supervisor.pids()[stands_by]
+            assert steps.wait_for_another(serves, "serves again", seen, BACK_S_MAX)
+            assert session.execute(READ).fetchall() == want
+            assert stack.supervisor.pids()[stands_by] == other, "who is back does not take over from it"
+            serves, stands_by = stands_by, serves
