@@ -46,6 +46,7 @@ def open_at_work(bootstrap: str, names: TopicNames, controller: str, life: str) 
     ensure_topic(bootstrap, spec)
     verify_topic(bootstrap, spec)
     transport = KafkaTransport(bootstrap, spec.name)
+    transport.make_ready()
     try:
         return AtWork(transport, life)
     except BaseException:

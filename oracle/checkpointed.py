@@ -46,6 +46,10 @@ class CheckpointedLog(Generic[S]):
         """The identity of the log's topic: no two environments have one in common, however they are called."""
         return self._checkpoints.topic_id
 
+    def make_ready(self) -> None:
+        """Over Kafka: have the first record need no longer than the others.  Returns at once."""
+        self._journal.transport.make_ready()
+
     @property
     def failed(self) -> Exception | None:
         """What stopped this client for good, or ``None``."""

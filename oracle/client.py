@@ -216,10 +216,6 @@ class Oracle(CheckpointedLog[OracleState]):
         if self.state.catalog_upper < upper:
             await self._link.call_async(Kind.APPLY, upper)
 
-    def make_ready(self) -> None:
-        """Over Kafka: have the first record need no longer than the others.  Returns at once."""
-        self._journal.transport.make_ready()
-
     def commit(self, part: CommitPart, upper_now: Callable[[], int] | None = None) -> Future[DataTs]:
         """Make ``part`` happen at a new timestamp, which is the answer.
 

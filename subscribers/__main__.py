@@ -52,6 +52,7 @@ def _serve(bootstrap: str, names: TopicNames, controller: str, stopped: threadin
     finally:
         catalog.close()
     commands = open_command_topic(bootstrap, names, controller)
+    commands.make_ready()  # or the first statement after a start would wait for half a second and more
     # Never closed: closing a runner joins the threads of its executor without a bound.  The process ends instead.
     runner = asyncio.Runner()
     try:

@@ -120,6 +120,8 @@ class ComputeController:
         self._cluster = cluster
         self._incarnation = uuid.uuid4().hex[:12]
         self._wake = threading.Event()
+        self._warm = threading.Event()
+        """Set by the first tick of a life."""
         self._stop = threading.Event()
         self._commands = open_command_topic(bootstrap, names, compute(cluster))
         self._compaction = Compaction(self._commands)
@@ -127,6 +129,8 @@ class ComputeController:
         self._catalog = CatalogLog.open(bootstrap, names, writer_id)
         self._oracle = Oracle.open(bootstrap, names, writer_id, self._catalog.upper)
         self._views = ViewsLog.open(bootstrap, names, writer_id)
+        for each in (self._catalog.journal.transport, self._views):
+            each.make_ready()  # or who takes over waits for a second or two until it has claimed and registered
         self._writer = CollectionWriter(bootstrap, names, partitions=partitions, lanes=LANES)
         self._attempts = (f"{self._incarnation}-s{n}" for n in itertools.count(1))
         self._at_work = open_at_work(bootstrap, names, compute(cluster), self._incarnation)
@@ -175,6 +179,7 @@ class ComputeController:
         threads: list[threading.Thread] = []
         unsubscribe: list[Callable[[], None]] = []
         try:
+            self._ticker = Ticker(self._spark, self._scratch / "ticks", lambda target: self._tick(target.ts))
             if not self._turn_comes(stopped, on_standing_by):
                 return
             self._at_work.begin()
@@ -190,10 +195,8 @@ class ComputeController:
                 self._core, maintainer, self._inventory, self._views, self._writer, self._cluster, self._incarnation,
                 WINDOW_MS, self._at_work, self._wake.set,
             )  # fmt: skip
-            warm = threading.Event()
-            self._ticker = Ticker(self._spark, self._scratch / "ticks", lambda t: self._tick(t.ts, warm))
             self._carry_out(self._core.handle(Opened(self._inventory.known(self._cluster))))
-            while not warm.wait(0.1):
+            while not self._warm.wait(0.1):
                 self._check()
                 self._look()
                 if stopped.is_set():
@@ -306,10 +309,10 @@ class ComputeController:
         """What the cluster's setting is now.  Any thread."""
         return setting_of(GEAR, self._inventory.catalog.settings.get(key_of(GEAR, self._cluster)))
 
-    def _tick(self, ts: int, warm: threading.Event) -> None:
+    def _tick(self, ts: int) -> None:
         """On the streaming query's thread."""
-        self._ticking.tick(ts, warm.set)  # who serves may still have views to come
-        warm.set()
+        self._ticking.tick(ts, self._warm.set)  # who serves may still have views to come
+        self._warm.set()
         self._wake.set()
 
     def _retry(self, object_id: str) -> bool:
@@ -443,13 +446,12 @@ class ComputeController:
                 "reads": self._stop_reads,
                 **({} if self._ticker is None else {"ticks": self._stop_ticks}),
                 **{thread.name: thread.join for thread in threads},
-                **({} if self._blamed else {"notes": self._at_work.ended}),
+                "turn": self._leave,
             },
             FINISH_S,
         )
         close_all(
             {
-                "turn": self._turn.close,
                 "at work": self._at_work.close,
                 "spark": lambda: stop_session(self._spark),
                 **({} if self._files is None else {"files": self._files.close}),
@@ -462,6 +464,13 @@ class ComputeController:
             },
             CLOSE_TIMEOUT_S,
         )
+
+    def _leave(self) -> None:
+        """Another one may begin while we end: by its epoch what we are still at counts for nothing.  Not before it
+        can know that nothing of that is to blame."""
+        if not self._blamed:
+            self._at_work.ended()
+        self._turn.close()
 
     def _stop_reads(self) -> None:
         self._desk.close()

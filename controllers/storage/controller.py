@@ -140,6 +140,8 @@ class StorageController:
         self._compaction = Compaction(self._commands)
         self._catalog = CatalogLog.open(bootstrap, names, STORAGE)
         self._oracle = Oracle.open(bootstrap, names, STORAGE, self._catalog.upper)
+        for each in (self._catalog.journal.transport, self._oracle):
+            each.make_ready()
         self._keeper = TopicKeeper(bootstrap, names, partitions)
         self._writer = CollectionWriter(bootstrap, names, self._keeper)
         self._mover = Mover(self._oracle, self._writer)
