@@ -18,7 +18,7 @@ from statistics import median
 import psycopg
 
 from embedded.ports import consecutive_ports, free_ports
-from embedded.stack import COMPUTE, STAND_BY, START_TIMEOUT_S, Settings, Stack, running
+from embedded.stack import BACK, COMPUTE, STAND_BY, START_TIMEOUT_S, Settings, Stack, running
 from judge.live.process_faults import Lives, jvm_below
 
 WAYS = ("killed", "its JVM killed", "told to stop")
@@ -45,7 +45,7 @@ def _waited(data: Path, stand_by: bool, rounds: int) -> dict[str, list[float]]:
     settings = Settings(data=data, env="takeover", port=port, broker_port=broker_port, stand_by=stand_by)
     found: dict[str, list[float]] = {way: [] for way in WAYS}
     lives = Lives(lambda: stack.supervisor.pids())
-    with running(settings, lambda step: step.detail == "serves again" and lives.serves(step.name)) as stack:
+    with running(settings, lambda step: step.detail in BACK and lives.serves(step.name)) as stack:
         if stack.standing_by is not None:
             stack.standing_by.result(START_TIMEOUT_S)
         with psycopg.connect(stack.dsn(), autocommit=True) as session:

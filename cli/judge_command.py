@@ -36,8 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fault", action="append", default=[], metavar="KIND[,…]", help="only these; or none")
     parser.add_argument("--partitions", type=int, metavar="N",
                         help="of each collection's topic (default: one to three, as the seed chooses)")  # fmt: skip
-    parser.add_argument("--stand-by", action="store_true",
-                        help="a second compute stands by (default: as the seed chooses, in layer 3)")  # fmt: skip
+    parser.add_argument("--stand-by", action="store_true", help="a second compute stands by (layers 2 and 3)")
     parser.add_argument("--bug", default="", metavar="NAME[,…]", help="plant a bug that must be found")
     parser.add_argument("--out", type=Path, metavar="DIR", help="where to record (default: .tidemark/judge/…)")
 

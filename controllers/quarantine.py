@@ -4,7 +4,8 @@ notes of what it was at.  Pure.
 Promises: an object that was to blame when the controller ended, in two lives, is in quarantine until it is released: it
 was alone at work, or of those at work the one suspect.  One that was at work among others is suspected, and so is to be
 taken alone next time.  Whatever came through is suspected no more.  A life that says that it ends (it was told to stop,
-it was fenced, no broker answered) blames nobody.
+it was fenced, no broker answered) blames nobody, also where the next one has begun by then: who stood still and was
+taken for dead says so when it is fenced.
 
 Two lives, since anything may be killed once; alone, since of many at work one at most is to blame.  The one suspect,
 since alone is not always to be had: what was made since the last life ended is at work when its turn comes, perhaps for
@@ -57,6 +58,8 @@ class Note(NamedTuple):
     deaths: tuple[tuple[str, int], ...] = ()
     crashed: bool = False
     plans: tuple[tuple[str, int], ...] = ()
+    before: str = ""
+    charged: tuple[tuple[str, int], ...] = ()
 
 
 class Notes(NamedTuple):
@@ -72,6 +75,9 @@ class Notes(NamedTuple):
     """Suspects: for the ends of how many lives each was to blame."""
     plans: immutables.Map[str, int] = immutables.Map()
     """By view, the fingerprint of the query by which what it holds was worked out."""
+    before: str = ""
+    charged: tuple[tuple[str, int], ...] = ()
+    """The life before this one, and what its end was charged to, while it has not said that it ended."""
 
     def quarantined(self) -> list[str]:
         """Objects that nobody is to work on."""
@@ -87,15 +93,25 @@ class Notes(NamedTuple):
         open_ = self.open if crashed else frozenset()
         again = {name for name in open_ if name in self.deaths}
         to_blame = open_ if len(open_) == 1 else again if len(again) == 1 else frozenset()
-        for name in open_:
-            deaths = deaths.set(name, deaths.get(name, 0) + (name in to_blame))
-        return Note(NoteKind.BEGUN, life, (), tuple(sorted(deaths.items())), crashed, tuple(sorted(self.plans.items())))
+        charged = tuple((name, int(name in to_blame)) for name in sorted(open_))
+        for name, count in charged:
+            deaths = deaths.set(name, deaths.get(name, 0) + count)
+        return Note(
+            NoteKind.BEGUN, life, (), tuple(sorted(deaths.items())), crashed, tuple(sorted(self.plans.items())),
+            self.life if charged else "", charged,
+        )  # fmt: skip
 
     def apply(self, note: Note) -> Notes:
-        """The state after ``note``.  What a life says that is not the newest has no effect, but for a release."""
+        """The state after ``note``.  What a life says that is not the newest has no effect, but for a release, and that
+        the one before has ended after all."""
         if note.kind is NoteKind.BEGUN:
             plans = immutables.Map(note.plans)
-            return Notes(note.life, False, note.crashed, frozenset(), immutables.Map(note.deaths), plans)
+            return Notes(
+                note.life, False, note.crashed, frozenset(), immutables.Map(note.deaths), plans,
+                note.before, note.charged,
+            )  # fmt: skip
+        if note.kind is NoteKind.ENDED and self.charged and note.life == self.before:
+            return self._replace(deaths=_taken_back(self.deaths, self.charged), before="", charged=())
         if note.kind is NoteKind.RELEASED:
             deaths, plans = (_without(of, note.names) for of in (self.deaths, self.plans))
             return self._replace(open=self.open - set(note.names), deaths=deaths, plans=plans)
@@ -122,8 +138,9 @@ def fold_notes(notes: Notes, entry: Entry) -> Notes:
 
 def encode_note(note: Note) -> bytes:
     """As older code reads it, where it says nothing that is new."""
-    fields = {"kind": note.kind.value, "deaths": dict(note.deaths), "plans": dict(note.plans)}
-    return codec.encode(WORK_NOTE, note._asdict() | fields, 2 if note.plans else 1)
+    maps = {"deaths": dict(note.deaths), "plans": dict(note.plans), "charged": dict(note.charged)}
+    version = 3 if note.charged else 2 if note.plans else 1
+    return codec.encode(WORK_NOTE, note._asdict() | {"kind": note.kind.value} | maps, version)
 
 
 def decode_note(value: bytes) -> Note:
@@ -133,8 +150,8 @@ def decode_note(value: bytes) -> Note:
         kind = NoteKind(raw["kind"])
     except ValueError as error:
         raise codec.Undecodable(f"unknown kind of note {raw['kind']!r}") from error
-    deaths, plans = (tuple(sorted(raw[name].items())) for name in ("deaths", "plans"))
-    return Note(kind, raw["life"], tuple(raw["names"]), deaths, raw["crashed"], plans)
+    deaths, plans, charged = (tuple(sorted(raw[name].items())) for name in ("deaths", "plans", "charged"))
+    return Note(kind, raw["life"], tuple(raw["names"]), deaths, raw["crashed"], plans, raw["before"], charged)
 
 
 def refusal(name: str) -> TidemarkError:
@@ -150,6 +167,17 @@ def refusal(name: str) -> TidemarkError:
 def is_refusal(error: TidemarkError | None) -> bool:
     """Whether ``error`` says that something is in quarantine."""
     return error is not None and error.sqlstate == REFUSED
+
+
+def _taken_back(deaths: immutables.Map[str, int], charged: Iterable[tuple[str, int]]) -> immutables.Map[str, int]:
+    """Suspects without what was ``charged``; who has none left is none.  What came through or was let go meanwhile is
+    none already."""
+    for name, count in charged:
+        if (left := deaths.get(name, 0) - count) > 0:
+            deaths = deaths.set(name, left)
+        else:
+            deaths = _without(deaths, (name,))
+    return deaths
 
 
 def _without(of: immutables.Map[str, int], names: Iterable[str]) -> immutables.Map[str, int]:

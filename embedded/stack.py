@@ -47,6 +47,8 @@ BROKER_PORT = 9092
 CLUSTER = "default"
 COMPUTE, STAND_BY = "compute", "compute-2"
 """What the processes are called of which one serves the cluster."""
+BACK = ("serves again", "stands by")
+"""What is told of one that came back."""
 StartAs = Callable[[str, list[str], dict[str, str]], tuple[list[str], dict[str, str]]]
 START_TIMEOUT_S = 180.0
 """Spark needs 6 to 12 s on an idle machine (FACTS); a loaded one of two cores has been seen to take a minute."""
@@ -163,7 +165,7 @@ class Stack:
         self._write_run()
         if self.settings.stand_by:
             # Two Sparks that start at once keep each other from it, and nobody waits for this one.
-            self.standing_by = self.supervisor.start(*self._compute(STAND_BY), needed=False)
+            self.standing_by = self.supervisor.start(*self._compute(STAND_BY), instead_of=COMPUTE)
             self.standing_by.add_done_callback(lambda done: self._progress(_outcome(STAND_BY, done)))
 
     def _step(self, name: str, action: Callable[[], str]) -> None:
@@ -271,7 +273,7 @@ class Stack:
 
     def _on_event(self, event: Event) -> None:
         if event.kind == "ready" and self._serving and self.supervisor.starts(event.child) > 1:
-            self._progress(Step(event.child, "note", "serves again"))
+            self._progress(Step(event.child, "note", event.detail or "serves again"))
         elif event.kind in ("died", "gave_up") and self._serving:
             self._progress(Step(event.child, "note" if event.kind == "died" else "failed", event.detail))
         if self._serving:

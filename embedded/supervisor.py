@@ -105,7 +105,7 @@ class _Managed:
             patience = 1
             if not self.first_ready.done():
                 self.first_ready.set_result(fields)
-            self._on_event(Event(child.spec.name, "ready"))
+            self._on_event(Event(child.spec.name, "ready", "stands by" if fields.get("standing_by") else ""))
             code = child.exited.result()
             reason = Unavailable(
                 f"{child.spec.name} ended with code {code}", detail=child.tail(), hint=f"see {child.spec.log}"
@@ -163,14 +163,16 @@ class Supervisor:
         self._stopping = threading.Event()
         self._lock = threading.Lock()
         self._managed: dict[str, _Managed] = {}
+        self._instead: dict[str, str] = {}
+        """Of two that do for each other: the other one."""
         self.failed: Future[TidemarkError] = Future()
         """Done when a child was given up: the set no longer works and should be stopped."""
 
-    def start(self, name: str, make_spec: Callable[[], ChildSpec], *, needed: bool = True) -> Future[dict]:
+    def start(self, name: str, make_spec: Callable[[], ChildSpec], *, instead_of: str = "") -> Future[dict]:
         """Start a child; the future gives the fields of its first ready line.
 
         ``make_spec`` is called for every life.  The future fails with what the child said where it never served.  The
-        set works without one that is not ``needed``: where that is given up, it is only told.
+        set works as long as this one does or the one that it is ``instead_of``: where one is given up, it is only told.
         """
         managed = _Managed(make_spec, self._on_event, self._stopping)
         with self._lock:
@@ -179,15 +181,17 @@ class Supervisor:
             if name in self._managed:
                 raise ValueError(f"{name} is running already")
             self._managed[name] = managed
-        if needed:
-            managed.failed.add_done_callback(self._one_failed)
+            if instead_of:
+                self._instead[name], self._instead[instead_of] = instead_of, name
+        managed.failed.add_done_callback(lambda failed: self._one_failed(name, failed))
         managed.thread.name = f"supervise-{name}"
         managed.thread.start()
         return managed.first_ready
 
-    def _one_failed(self, failed: Future[TidemarkError]) -> None:
+    def _one_failed(self, name: str, failed: Future[TidemarkError]) -> None:
         with self._lock:
-            if not self.failed.done():
+            other = self._managed.get(self._instead.get(name, ""))
+            if (other is None or other.failed.done()) and not self.failed.done():
                 self.failed.set_result(failed.result())
 
     def pids(self) -> dict[str, int]:

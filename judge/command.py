@@ -27,7 +27,7 @@ from judge.live.nemesis import QUICK, Pace
 from judge.live.run import RunConfig, Status, chosen_workloads
 from judge.live.run import run as record
 from judge.measures.measured import P95_COUNT_MIN
-from judge.seeded import partitions_of, stand_by_of
+from judge.partitions import partitions_of
 from judge.verdict import INVALID, UNDECIDED, VALID
 
 UNKNOWN, OVER_LIMIT = 3, 4
@@ -67,6 +67,8 @@ def options(arguments: argparse.Namespace) -> list[RunConfig]:
         raise InvalidUsage(f"--partitions takes 1 to {PARTITIONS_MAX}")
     if any(number is not None and number <= 0 for number in given):
         raise InvalidUsage("a run needs time and operations", hint="--minutes and --operations take more than 0")
+    if arguments.stand_by and arguments.layer == 1:
+        raise InvalidUsage("nobody stands by in a simulation", hint="--layer 2 or 3")
     seed = secrets.randbits(32) if arguments.seed is None else arguments.seed
     layers = (arguments.layer,) if arguments.layer else (1, 2) if arguments.quick else (3,)
     out = arguments.out or STATE / "judge" / datetime.now().strftime("%Y-%m-%d-%H%M%S")
@@ -96,7 +98,7 @@ def _option(
         () if faults == ("none",) else faults or None, arguments.bug, few_clients=quick,
         rate=QUICK_RATE if quick else 1.0, settle_s=8.0 if quick else 12.0,
         leader_losses=P95_COUNT_MIN if everything else 0, partitions=arguments.partitions or partitions_of(seed),
-        stand_by=arguments.stand_by or (everything and stand_by_of(seed)),
+        stand_by=arguments.stand_by,
     )  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from catalog_log.log import CatalogLog
-from catalog_log.model import Node
+from catalog_log.model import NODES, Node
 from catalog_log.settings import GEAR, key_of, setting_of
 from collection.topic_keeper import PARTITIONS
 from collection.writer import CollectionWriter
@@ -62,6 +62,7 @@ from controllers.compute.server import ComputeServer
 from controllers.compute.session import StartingSession, serve_files, stop_session, watched
 from controllers.compute.ticking import Ticking
 from controllers.compute.ticks import Ticker
+from controllers.node_status import NodeStatus
 from controllers.nodes import register
 from controllers.protocol import ControllerState, Effect
 from controllers.turns import SESSION_TIMEOUT_S, Turn
@@ -150,13 +151,13 @@ class ComputeController:
         self._lookups = LookupServer(host, lookup_port, self._desk)
         self._judging = JudgingDesk(self._spark, bootstrap)
         self._server = ComputeServer(
-            host, port, self._desk, self.status, self._lookups.port, self._retry, self._judging
+            host, port, self._desk, self.status, self._lookups.port, self._retry, self._judging, lambda: self._begun
         )  # fmt: skip
         self._command_offset = 0
         self._acted_offset = 0
         """What is below it was acted on, drops included."""
         self._blamed = False
-        self._standing_by = False
+        self._standing_by = self._begun = False
         self._failure: BaseException | None = None
         self._checkpointing: threading.Thread | None = None
         self._ticking: Ticking | None = None
@@ -183,6 +184,7 @@ class ComputeController:
             if not self._turn_comes(stopped, on_standing_by):
                 return
             self._at_work.begin()
+            self._begun = True
             self._carry_out(self._core.handle(Started()))
             end = self._commands.bounds()[1]
             subscription = follow(self._commands, self._on_commands, self._fail)
@@ -239,6 +241,7 @@ class ComputeController:
             "controller": compute(self._cluster),
             "incarnation": self._incarnation,
             "standing_by": self._standing_by,
+            "ending": self._stop.is_set(),
             "catalog_frontier": self._inventory.catalog.frontier,
             "table_ts": frontiers.oracle.last_ts,
             "views": {} if ticking is None else ticking.status(frontiers),
@@ -266,7 +269,7 @@ class ComputeController:
         while self._command_offset < end and not stopped.is_set():
             self._wake.wait(0.2)
             self._wake.clear()
-            self._check(ticking=False)
+            self._check()
             if self._command_offset > read:
                 read, deadline = self._command_offset, time.monotonic() + READ_TIMEOUT_S
             elif time.monotonic() > deadline:
@@ -395,12 +398,18 @@ class ComputeController:
 
     def _turn_comes(self, stopped: threading.Event, on_standing_by: Callable[[], None]) -> bool:
         """Whether we have it; not where ``stopped`` came first."""
-        began = time.monotonic()
-        while not self._turn.comes(0.2):  # nothing wakes us for ``stopped``
-            self._check(ticking=False)
+        began, serves = time.monotonic(), False
+        while True:
+            if self._turn.comes(0.2):  # nothing wakes us for ``stopped``
+                serves = self._another_serves()
+                if not serves:
+                    break
+                self._turn.give_back()
+            self._check()
             if stopped.is_set():
                 return False
-            if not self._standing_by and time.monotonic() - began > STANDS_BY_S:
+            is_anothers = serves or self._turn.is_anothers()
+            if is_anothers and not self._standing_by and time.monotonic() - began > STANDS_BY_S:
                 log.info("stands by: another one has the turn", extra={"cluster": self._cluster})
                 self._standing_by = True
                 on_standing_by()
@@ -416,14 +425,25 @@ class ComputeController:
         except StaleEpoch as error:
             return Outrun(error)
 
+    def _another_serves(self) -> bool:
+        """Whether who is registered answers: brokers that were away for a while do not know whose turn it was."""
+        key = f"compute/{self._cluster}"
+        node = self._catalog.image.get(NODES, key)
+        asked = NodeStatus()
+        try:
+            said = {} if node is None else asked.ask(self._catalog.image, key)
+        finally:
+            asked.close()
+        return node is not None and said.get("incarnation") == node.incarnation and not said.get("ending")
+
     def _fail(self, error: BaseException) -> None:
         self._failure = self._failure or error
         self._wake.set()
 
-    def _check(self, ticking: bool = True) -> None:
+    def _check(self) -> None:
         """A stopped process beats a wrong catalog (I10)."""
         failed = self._failure or self._catalog.failed or self._oracle.failed or self._views.failed
-        if failed is None and ticking and self._ticker is not None:
+        if failed is None and self._ticker is not None:
             failed = self._ticker.failure()
         if failed is not None:
             raise failed
@@ -468,9 +488,11 @@ class ComputeController:
     def _leave(self) -> None:
         """Another one may begin while we end: by its epoch what we are still at counts for nothing.  Not before it
         can know that nothing of that is to blame."""
-        if not self._blamed:
-            self._at_work.ended()
-        self._turn.close()
+        try:
+            if not self._blamed:
+                self._at_work.ended()
+        finally:
+            self._turn.close()
 
     def _stop_reads(self) -> None:
         self._desk.close()

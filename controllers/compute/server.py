@@ -32,6 +32,7 @@ class ComputeServer(flight.FlightServerBase):
     def __init__(
         self, host: str, port: int, desk: PeekDesk, status: Callable[[], dict[str, object]], lookup_port: int,
         retry: Callable[[str], bool] = lambda _object_id: False, judging: JudgingDesk | None = None,
+        serves: Callable[[], bool] = lambda: True,
     ) -> None:  # fmt: skip
         super().__init__(f"grpc://{host}:{port}")
         self._desk = desk
@@ -39,10 +40,12 @@ class ComputeServer(flight.FlightServerBase):
         self._retry = retry
         self._judging = judging
         self._lookup_port = lookup_port
+        self._serves = serves
         self.address = f"grpc://{reachable(host)}:{self.port}"
 
     def do_get(self, context: flight.ServerCallContext, ticket: flight.Ticket) -> flight.FlightDataStream:
         """A peek (``controllers/peeks/peek_codec.py``): its rows, ``as_of`` in the schema's metadata."""
+        self._must_serve()
         try:
             table, as_of = self._desk.peek(decode_peek(ticket.ticket))
         except TidemarkError as error:
@@ -57,6 +60,7 @@ class ComputeServer(flight.FlightServerBase):
     def do_action(self, context: flight.ServerCallContext, action: flight.Action) -> list[flight.Result]:
         if action.type == "status":
             return [flight.Result(json.dumps(self._status()).encode())]
+        self._must_serve()
         if action.type == "cancel":
             self._desk.cancel(action.body.to_pybytes().decode("utf-8", "replace"))
             return []
@@ -73,6 +77,12 @@ class ComputeServer(flight.FlightServerBase):
         if action.type == "lookups":
             return [flight.Result(str(self._lookup_port).encode())]
         raise flight.FlightServerError(encode_error(TidemarkError(f"no action {action.type!r}", sqlstate="0A000")))
+
+    def _must_serve(self) -> None:
+        """Who stands by at an address that was registered by a life before is as good as away: nothing moves here, and
+        whoever asks should look for the one that serves."""
+        if not self._serves():
+            raise flight.FlightUnavailableError("stands by")
 
     def _judged(self, judging: JudgingDesk, body: bytes) -> list[flight.Result]:
         try:

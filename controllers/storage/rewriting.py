@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
+from contextlib import ExitStack
+from typing import IO
 
 import numpy as np
 import pyarrow as pa
@@ -47,14 +48,15 @@ def rewritten(read: Read, files: Sequence[Segment], columns: Columns, key: Seque
     if count == 1:
         yield from merged(read, files, columns)
         return
-    with tempfile.TemporaryDirectory(prefix="tidemark-sealer-") as directory:
-        paths = [Path(directory) / f"{n}.parquet" for n in range(count)]
-        _spread(read(files, columns), paths, place)
-        for path in paths:
+    with ExitStack() as opened:
+        # They have no names, so they are gone with their process, however that ends.
+        places = [opened.enter_context(tempfile.TemporaryFile(prefix="tidemark-sealer-")) for _ in range(count)]
+        _spread(read(files, columns), places, place)
+        for each in places:
             # Here, and not only where it is written: a part may be more than a file takes, and is cut as it lies.
-            part = consolidate(pq.read_table(path))
+            part = consolidate(pq.read_table(each))
+            each.close()
             yield in_order(columns, part, key) if key else part
-            path.unlink()
 
 
 def _parted(read: Read, files: Sequence[Segment], columns: Columns, key: Sequence[int]) -> tuple[int, Places]:
@@ -70,13 +72,13 @@ def _parted(read: Read, files: Sequence[Segment], columns: Columns, key: Sequenc
     return ranges.count, lambda table: ranges.parts(table, key)
 
 
-def _spread(tables: Iterable[pa.Table], paths: Sequence[Path], place: Places) -> None:
+def _spread(tables: Iterable[pa.Table], files: Sequence[IO[bytes]], place: Places) -> None:
     writers: list[pq.ParquetWriter] = []
     try:
         for table in tables:
             table = by_place(table)
             if not writers:
-                writers = [pq.ParquetWriter(path, table.schema) for path in paths]
+                writers = [pq.ParquetWriter(file, table.schema) for file in files]
             places = place(table)
             for n, writer in enumerate(writers):
                 writer.write_table(table.filter(pa.array(places == n)), row_group_size=GROUP_ROWS)

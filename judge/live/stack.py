@@ -15,7 +15,7 @@ import psycopg
 
 from embedded.layout import Step
 from embedded.ports import consecutive_ports, free_ports
-from embedded.stack import Settings, Stack, running
+from embedded.stack import BACK, START_TIMEOUT_S, Settings, Stack, running
 from journal.errors import InvalidUsage
 from judge.live.calamities import Day, PoisonView
 from judge.live.cluster import (
@@ -107,7 +107,7 @@ def one_broker(settings: ClusterSettings, progress: Progress) -> Iterator[Cluste
     lives = Lives(lambda: stack.supervisor.pids())
 
     def on_step(step: Step) -> None:
-        if step.state == "note" and step.detail == "serves again":
+        if step.state == "note" and step.detail in BACK:
             lives.serves(step.name)
         if step.state in ("done", "failed", "note"):
             progress(f"{step.name} {step.detail}".rstrip())
@@ -129,7 +129,7 @@ def one_broker(settings: ClusterSettings, progress: Progress) -> Iterator[Cluste
 def await_stand_by(stack: Stack) -> None:
     """Until all of its processes are there, to be hurt: also who stands by.  Raises what that one said."""
     if stack.standing_by is not None:
-        stack.standing_by.result()
+        stack.standing_by.result(START_TIMEOUT_S)
 
 
 def plant_at_broker(bug: str, planting: ExitStack) -> StartAs | None:

@@ -24,7 +24,7 @@ from typing import Any
 
 from embedded.jars import ensure_jars
 from embedded.layout import JARS, Step
-from embedded.stack import COMPUTE, STAND_BY, Settings, Stack, running
+from embedded.stack import BACK, COMPUTE, STAND_BY, Settings, Stack, running
 from fleet.member import PORT
 from journal.errors import InvalidUsage, Unavailable
 from journal.names import TopicNames
@@ -390,7 +390,7 @@ def _placed(made: Network) -> Callable[[str, list[str], dict[str, str]], tuple[l
 
 def _on_step(lives: Lives, progress: Progress) -> Callable[[Step], None]:
     def on_step(step: Step) -> None:
-        if step.state == "note" and step.detail == "serves again":
+        if step.state == "note" and step.detail in BACK:
             lives.serves(step.name)
         if step.state in ("done", "failed", "note"):
             progress(f"{step.name} {step.detail}".rstrip())

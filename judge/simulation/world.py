@@ -29,7 +29,7 @@ from controllers.protocol import ControllerState
 from journal.api import Entry
 from journal.errors import TidemarkError
 from judge.history import Event, Fault
-from judge.seeded import partitions_of
+from judge.partitions import partitions_of
 from judge.simulation import changing, queries
 from judge.simulation import clients as work
 from judge.simulation.adapters import Adapter, LogClient

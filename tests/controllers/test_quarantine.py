@@ -56,6 +56,14 @@ def did(life: str, *names: str) -> Note:
     # A life that says that it ends blames nobody; nor does one that was deposed and did not know.
     (("1", took("1", "a"), Note(NoteKind.ENDED, "1"), "2"), {}, []),
     (("1", "2", took("1", "a"), "3"), {}, []),
+    # Nor one that stood still, was taken for dead, and says that it ends once it is fenced: what it was charged with is
+    # taken back, and no more than that.
+    (("1", took("1", "a"), "2", Note(NoteKind.ENDED, "1")), {}, []),
+    (("1", took("1", "a"), "2", Note(NoteKind.ENDED, "1"), took("2", "a"), "3", Note(NoteKind.ENDED, "2")), {}, []),
+    (("1", took("1", "a"), "2", took("2", "a"), "3", Note(NoteKind.ENDED, "2")), {"a": 1}, []),
+    (("1", took("1", "a", "b"), "2", Note(NoteKind.ENDED, "1")), {}, []),
+    (("1", took("1", "a"), "2", took("2", "a"), did("2", "a"), Note(NoteKind.ENDED, "1")), {}, []),
+    (("1", took("1", "a"), "2", took("2", "a"), "3", Note(NoteKind.ENDED, "1")), {"a": 2}, ["a"]),
     (("1", took("1", "a"), "2", took("2", "a"), "3", Note(NoteKind.RELEASED, "3", ("a",))), {}, []),
     # Quarantine outlives any number of lives.
     (("1", took("1", "a"), "2", took("2", "a"), "3", Note(NoteKind.ENDED, "3"), "4", "5"), {"a": 2}, ["a"]),

@@ -13,17 +13,21 @@ import pytest
 from catalog_log.bootstrap import create_environment
 from controllers.at_work import open_at_work
 from controllers.turns import SESSION_TIMEOUT_S, Turn
+from embedded.ports import free_ports
 from journal.names import TopicNames
 
 pytestmark = pytest.mark.integration
 
 ROOT = Path(__file__).resolve().parents[2]
-SOON_S = 15.0
-"""For what Kafka does at once, on a busy machine."""
+SOON_S = 5.0
+"""For what Kafka does at once (some 0.5 s), on a busy machine."""
+JOIN_S = 20.0
+"""For a client's first way to its group."""
 
 MEMBER = """
 import sys
 from controllers.turns import Turn
+from embedded.ports import free_ports
 from journal.names import TopicNames
 turn = Turn(sys.argv[1], TopicNames(sys.argv[2]), "compute-default")
 while not turn.comes(1):
@@ -50,6 +54,14 @@ def join(broker, env_name):
         member.close()
 
 
+def told(members: list[Turn]) -> None:
+    """Until the brokers have told all of them that another one has the turn."""
+    deadline = time.monotonic() + JOIN_S
+    while not all(member.is_anothers() for member in members):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 def who_has(members: list[Turn], timeout_s: float = SOON_S) -> list[int]:
     """Which of them have the turn, as soon as one has."""
     deadline = time.monotonic() + timeout_s
@@ -61,10 +73,10 @@ def who_has(members: list[Turn], timeout_s: float = SOON_S) -> list[int]:
 
 def test_who_has_the_turn_keeps_it_while_others_join_and_one_of_them_has_it_when_that_leaves(join):
     first = join()
-    assert first.comes(SOON_S)
+    assert first.comes(JOIN_S) and not first.is_anothers()
     others = [join(), join()]
-    for other in others:
-        assert not other.comes(2.0) and first.comes(0)
+    told(others)
+    assert first.comes(0) and not any(other.comes(1.0) for other in others)
     first.close()
     assert not first.comes(0)
     [heir] = who_has(others)
@@ -72,6 +84,27 @@ def test_who_has_the_turn_keeps_it_while_others_join_and_one_of_them_has_it_when
     assert not last.comes(1.0)
     others[heir].close()
     assert last.comes(SOON_S)
+
+
+def test_who_gives_the_turn_back_lets_another_have_it_and_has_it_again_where_there_is_none(join):
+    first = join()
+    assert first.comes(JOIN_S)
+    second = join()
+    told([second])
+    first.give_back()
+    assert not first.comes(0) and second.comes(SOON_S)
+    told([first])
+    second.close()
+    assert first.comes(SOON_S)
+    first.give_back()
+    assert not first.comes(0) and first.comes(JOIN_S)
+
+
+def test_where_no_broker_answers_nobody_has_the_turn(env_name):
+    [nowhere] = free_ports(1)
+    turn = Turn(f"127.0.0.1:{nowhere}", TopicNames(env_name), "compute-default")
+    assert not turn.comes(2.0) and not turn.is_anothers()
+    turn.close()
 
 
 def test_the_turn_of_one_that_was_killed_passes_on_when_its_session_is_over(join, broker, env_name):
@@ -85,7 +118,8 @@ def test_the_turn_of_one_that_was_killed_passes_on_when_its_session_is_over(join
         assert killed.stdout.readline() == "has it\n"
         watchdog.cancel()
         stands_by = join()
-        assert not stands_by.comes(2.0)
+        told([stands_by])
+        assert not stands_by.comes(1.0)
     finally:
         killed.kill()
         killed.communicate()
@@ -100,7 +134,7 @@ def test_each_cluster_has_a_turn_of_its_own(broker, env_name):
         open_at_work(broker, names, controller, "a life").close()
         turns.append(Turn(broker, names, controller))
     try:
-        assert all(turn.comes(SOON_S) for turn in turns)
+        assert all(turn.comes(JOIN_S) for turn in turns)
     finally:
         for turn in turns:
             turn.close()

@@ -18,6 +18,8 @@ from journal.errors import Unavailable
 SERVES = 'import json, os, sys; print(json.dumps({"event": "ready", "pid": os.getpid()}), flush=True); sys.stdin.read()'
 DIES = 'import json; print(json.dumps({"event": "ready"}), flush=True); raise SystemExit("no use")'
 
+NO_ROOM = "raise SystemExit('no room')"
+
 
 def spec(tmp_path: Path, code: str, name: str = "one") -> ChildSpec:
     return ChildSpec(name, [sys.executable, "-S", "-c", code], tmp_path / f"{name}.log")
@@ -78,17 +80,23 @@ def test_a_crash_loop_is_given_up_with_its_reason(tmp_path: Path, monkeypatch: p
     supervisor.stop()
 
 
-def test_a_set_works_without_one_that_is_not_needed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("first", [SERVES, NO_ROOM])
+def test_of_two_that_do_for_each_other_a_set_needs_one(tmp_path: Path, first: str) -> None:
     recorder = Recorder()
     supervisor = Supervisor(recorder)
+    there = threading.Event()  # the first one is given up only once there is another
     try:
-        needed = supervisor.start("needed", lambda: spec(tmp_path, SERVES, "needed"))
-        other = supervisor.start("other", lambda: spec(tmp_path, "raise SystemExit('no room')", "other"), needed=False)
-        with pytest.raises(Unavailable, match="other"):
-            other.result(timeout=20)
-        recorder.wait("gave_up")
-        assert needed.result(timeout=20) and not supervisor.failed.done()
-        assert supervisor.pids().keys() == {"needed"}
+        one = supervisor.start("one", lambda: there.wait(20) and spec(tmp_path, first, "one"))
+        other = supervisor.start("other", lambda: spec(tmp_path, NO_ROOM, "other"), instead_of="one")
+        there.set()
+        with pytest.raises(Unavailable, match="no room"):
+            raise Unavailable(other.exception(timeout=20).detail)
+        if first == SERVES:
+            assert one.result(timeout=20)
+            recorder.wait("gave_up")
+            assert not supervisor.failed.done() and supervisor.pids().keys() == {"one"}
+        else:
+            assert supervisor.failed.result(timeout=20)
     finally:
         supervisor.stop()
 

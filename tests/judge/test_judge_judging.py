@@ -24,7 +24,7 @@ from judge.judging import judge, judge_and_write
 from judge.live.nemesis import Pace
 from judge.live.run import RunConfig, Status, chosen_faults, chosen_workloads, enough
 from judge.measures.measured import P95_COUNT_MIN
-from judge.seeded import partitions_of
+from judge.partitions import partitions_of
 from judge.simulated import record_simulation
 from judge.verdict import INVALID, UNDECIDED, VALID
 from judge.workloads.registry import LONG

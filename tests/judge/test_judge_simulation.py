@@ -14,7 +14,7 @@ from functools import cache
 import pytest
 
 from judge.history import INVOKE, OK, operations
-from judge.seeded import partitions_of
+from judge.partitions import partitions_of
 from judge.simulation.clients import EVERYDAY, WORKLOADS
 from judge.simulation.judging import judged_world, laws, wrong
 from judge.simulation.run import SimulatedRun, simulate

@@ -738,7 +738,7 @@ def test_a_collection_that_cannot_be_sealed_keeps_no_other_from_it(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(rewriting.tempfile, "TemporaryDirectory", full)
+        patched.setattr(rewriting.tempfile, "TemporaryFile", full)
         assert sealed(world, sealer, "u2").net == 8
         assert sealer.status()["failing"].keys() == {"u1"}
     world.passes(failing.AFTER_FAILURE_S)
