@@ -10,8 +10,10 @@ from __future__ import annotations
 import argparse
 import os
 import signal
+import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from statistics import median
 
@@ -19,7 +21,6 @@ import psycopg
 
 from embedded.ports import consecutive_ports, free_ports
 from embedded.stack import BACK, COMPUTE, STAND_BY, START_TIMEOUT_S, Settings, Stack, running
-from judge.live.process_faults import Lives, jvm_below
 
 WAYS = ("killed", "its JVM killed", "told to stop")
 READ = "SELECT sum(n)::int8 FROM counted"
@@ -44,8 +45,8 @@ def _waited(data: Path, stand_by: bool, rounds: int) -> dict[str, list[float]]:
     port, broker_port = consecutive_ports(1), free_ports(1)[0]
     settings = Settings(data=data, env="takeover", port=port, broker_port=broker_port, stand_by=stand_by)
     found: dict[str, list[float]] = {way: [] for way in WAYS}
-    lives = Lives(lambda: stack.supervisor.pids())
-    with running(settings, lambda step: step.detail in BACK and lives.serves(step.name)) as stack:
+    back: Counter[str] = Counter()
+    with running(settings, lambda step: back.update([step.name] if step.detail in BACK else [])) as stack:
         if stack.standing_by is not None:
             stack.standing_by.result(START_TIMEOUT_S)
         with psycopg.connect(stack.dsn(), autocommit=True) as session:
@@ -56,18 +57,19 @@ def _waited(data: Path, stand_by: bool, rounds: int) -> dict[str, list[float]]:
             serves, other = COMPUTE, STAND_BY
             for _ in range(rounds):
                 for way in WAYS:
-                    found[way].append(_waits(stack, session, lives, serves, way))
+                    found[way].append(_waits(stack, session, back, serves, way))
                     if stand_by:
                         serves, other = other, serves
     return found
 
 
-def _waits(stack: Stack, session: psycopg.Connection, lives: Lives, serves: str, way: str) -> float:
-    seen, pid = lives.count(serves), stack.supervisor.pids()[serves]
-    target = jvm_below(pid) if way == WAYS[1] else pid
+def _waits(stack: Stack, session: psycopg.Connection, back: Counter[str], serves: str, way: str) -> float:
+    seen, target = back[serves], stack.supervisor.pids()[serves]
+    if way == WAYS[1]:
+        target = int(subprocess.check_output(["pgrep", "-P", str(target), "java"]))
     os.kill(target, signal.SIGTERM if way == WAYS[2] else signal.SIGKILL)
     longest = 0.0
-    while lives.count(serves) == seen:
+    while back[serves] == seen:
         began = time.monotonic()
         found = session.execute(READ).fetchall()
         longest = max(longest, time.monotonic() - began)

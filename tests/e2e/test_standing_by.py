@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.long, pyte
 """Everyday's test of it is ``tests/compute/test_controller.py``."""
 
 READ = "SELECT k, n FROM counted ORDER BY k"
-WHO = "SELECT incarnation FROM tm_internal.nodes WHERE kind = 'compute'"
+WHO = "SELECT incarnation FROM tm_catalog.nodes WHERE kind = 'compute'"
 BACK_S_MAX = 180.0
 """Until who was killed stands by: Spark's start on a busy machine, and ``STANDS_BY_S``."""
 
