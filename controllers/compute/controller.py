@@ -124,6 +124,7 @@ class ComputeController:
         self._warm = threading.Event()
         """Set by the first tick of a life."""
         self._stop = threading.Event()
+        self._standing_by = self._begun = False
         self._commands = open_command_topic(bootstrap, names, compute(cluster))
         self._compaction = Compaction(self._commands)
         writer_id = f"compute-{cluster}"
@@ -157,7 +158,6 @@ class ComputeController:
         self._acted_offset = 0
         """What is below it was acted on, drops included."""
         self._blamed = False
-        self._standing_by = self._begun = False
         self._failure: BaseException | None = None
         self._checkpointing: threading.Thread | None = None
         self._ticking: Ticking | None = None

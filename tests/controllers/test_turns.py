@@ -27,7 +27,6 @@ JOIN_S = 20.0
 MEMBER = """
 import sys
 from controllers.turns import Turn
-from embedded.ports import free_ports
 from journal.names import TopicNames
 turn = Turn(sys.argv[1], TopicNames(sys.argv[2]), "compute-default")
 while not turn.comes(1):
