@@ -141,16 +141,16 @@ class Turn:
 
     def _listen(self, consumer: Consumer) -> bool:
         """Whether it ends because the client is none any more."""
-        doubted, said = time.monotonic(), ""
+        doubted, said = time.monotonic(), False
         while not self._closed.is_set() and not self._back.is_set():
             message = consumer.poll(POLL_S)
             self._ran_at = time.monotonic()
             error = None if message is None else message.error()
             if error is not None and error.code() in REFUSED:
                 raise FatalLog(f"the brokers let nobody into the group {self._group}", detail=error.str())
-            if error is not None and error.str() != said:
-                said = error.str()
-                log.warning("whose turn it is may be told late", extra={"group": self._group, "reason": said})
+            if error is not None and not said:  # once: what is away is told by those that need it
+                log.warning("whose turn it is may be told late", extra={"group": self._group, "reason": error.str()})
+                said = True
             self._member = bool(consumer.memberid())
             if not self._member and self._ran_at - doubted > QUIET_S:
                 if forsaken(consumer, self._topic, self._others):
