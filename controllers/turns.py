@@ -106,15 +106,16 @@ class Turn:
 
     def _run(self) -> None:
         while not self._closed.is_set():
+            again_s = AGAIN_S
             try:
                 self._be_member()
             except FatalLog as refusal:
-                self._refusal = refusal
+                self._refusal, again_s = refusal, STILL_S
                 log.warning("whose turn it is is not told", extra={"group": self._group, "reason": refusal.detail})
             except Exception as error:
                 log.warning("whose turn it is may be told late", extra={"group": self._group, "reason": str(error)})
             self._ran_at = time.monotonic()
-            self._closed.wait(AGAIN_S)
+            self._closed.wait(again_s)
 
     def _be_member(self) -> None:
         """Until closed, until it is to be given back, or until a client must be made anew."""
