@@ -20,7 +20,7 @@ from statistics import median
 import psycopg
 
 from embedded.ports import consecutive_ports, free_ports
-from embedded.stack import BACK, COMPUTE, STAND_BY, START_TIMEOUT_S, Settings, Stack, running
+from embedded.stack import BACK, COMPUTE, STAND_BY, Settings, Stack, running
 
 WAYS = ("killed", "its JVM killed", "told to stop")
 READ = "SELECT sum(n)::int8 FROM counted"
@@ -47,8 +47,7 @@ def _waited(data: Path, stand_by: bool, rounds: int) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {way: [] for way in WAYS}
     back: Counter[str] = Counter()
     with running(settings, lambda step: back.update([step.name] if step.detail in BACK else [])) as stack:
-        if stack.standing_by is not None:
-            stack.standing_by.result(START_TIMEOUT_S)
+        stack.await_stand_by()
         with psycopg.connect(stack.dsn(), autocommit=True) as session:
             session.execute("CREATE TABLE rows (k int)")
             session.execute(f"INSERT INTO rows SELECT * FROM generate_series(1, {ROWS})")

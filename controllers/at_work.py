@@ -54,6 +54,15 @@ def open_at_work(bootstrap: str, names: TopicNames, controller: str, life: str) 
         raise
 
 
+def noted(transport: Transport) -> Notes:
+    """All that is on the topic.  Raises ``Unavailable``, ``FatalLog``."""
+    notes = Notes()
+    for batch in read_range(transport, *transport.bounds()):
+        for entry in batch:
+            notes = fold_notes(notes, entry)
+    return notes
+
+
 class AtWork:
     """What ``life`` is at, once it has begun (:meth:`begin`).  Any thread may call it."""
 
@@ -75,12 +84,7 @@ class AtWork:
 
         Who stands by has none yet: it would make whoever is at work one that has ended without a word.
         """
-        start, end = self._transport.bounds()
-        notes = Notes()
-        for batch in read_range(self._transport, start, end):
-            for entry in batch:
-                notes = fold_notes(notes, entry)
-        self._notes = notes
+        self._notes = notes = noted(self._transport)
         offset = self._append(notes.begin(self._life))
         for name in self._notes.quarantined():
             log.error("in quarantine: the controller ended while it worked on it", extra={"object": name})
@@ -91,6 +95,11 @@ class AtWork:
     @property
     def notes(self) -> Notes:
         return self._notes
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether this is a life already; who stands by has none."""
+        return self._notes.life == self._life
 
     def begun_with(self, names: Container[str]) -> None:
         """These were there when this life began: what comes later did not end one before it, and need not be taken
@@ -157,7 +166,7 @@ class AtWork:
 
     def ended(self) -> None:
         """This life ends, and nothing that is at work is to blame; nothing is said of one that never began."""
-        if self._notes.life == self._life:
+        if self.has_begun:
             self._append(Note(NoteKind.ENDED, self._life))
 
     def planned(self, plans: Mapping[str, int], forgotten: Iterable[str] = ()) -> None:

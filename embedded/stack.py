@@ -45,7 +45,7 @@ from segments.store import open_store
 
 BROKER_PORT = 9092
 CLUSTER = "default"
-COMPUTE, STAND_BY = "compute", "compute-2"
+COMPUTES = COMPUTE, STAND_BY = "compute", "compute-2"
 """What the processes are called of which one serves the cluster."""
 BACK = ("serves again", "stands by")
 """What is told of one that came back."""
@@ -167,6 +167,11 @@ class Stack:
             # Two Sparks that start at once keep each other from it, and nobody waits for this one.
             self.standing_by = self.supervisor.start(*self._compute(STAND_BY), instead_of=COMPUTE)
             self.standing_by.add_done_callback(lambda done: self._progress(_outcome(STAND_BY, done)))
+
+    def await_stand_by(self, timeout_s: float = START_TIMEOUT_S) -> None:
+        """Until somebody stands by, where that is asked for.  Raises what that one said, ``TimeoutError``."""
+        if self.standing_by is not None:
+            self.standing_by.result(timeout_s)
 
     def _step(self, name: str, action: Callable[[], str]) -> None:
         self._progress(Step(name, "started"))

@@ -124,7 +124,7 @@ class ComputeController:
         self._warm = threading.Event()
         """Set by the first tick of a life."""
         self._stop = threading.Event()
-        self._standing_by = self._begun = False
+        self._standing_by = False
         self._commands = open_command_topic(bootstrap, names, compute(cluster))
         self._compaction = Compaction(self._commands)
         writer_id = f"compute-{cluster}"
@@ -152,7 +152,8 @@ class ComputeController:
         self._lookups = LookupServer(host, lookup_port, self._desk)
         self._judging = JudgingDesk(self._spark, bootstrap)
         self._server = ComputeServer(
-            host, port, self._desk, self.status, self._lookups.port, self._retry, self._judging, lambda: self._begun
+            host, port, self._desk, self.status, self._lookups.port, self._retry, self._judging,
+            lambda: self._at_work.has_begun,
         )  # fmt: skip
         self._command_offset = 0
         self._acted_offset = 0
@@ -184,7 +185,6 @@ class ComputeController:
             if not self._turn_comes(stopped, on_standing_by):
                 return
             self._at_work.begin()
-            self._begun = True
             self._carry_out(self._core.handle(Started()))
             end = self._commands.bounds()[1]
             subscription = follow(self._commands, self._on_commands, self._fail)
@@ -427,11 +427,11 @@ class ComputeController:
 
     def _another_serves(self) -> bool:
         """Whether who is registered answers: brokers that were away for a while do not know whose turn it was."""
-        key = f"compute/{self._cluster}"
-        node = self._catalog.image.get(NODES, key)
+        image, key = self._catalog.image, f"compute/{self._cluster}"
+        node = image.get(NODES, key)
         asked = NodeStatus()
         try:
-            said = {} if node is None else asked.ask(self._catalog.image, key)
+            said = asked.ask(image, key)
         finally:
             asked.close()
         return node is not None and said.get("incarnation") == node.incarnation and not said.get("ending")

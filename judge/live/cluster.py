@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from embedded.stack import COMPUTE, STAND_BY
+from embedded.stack import COMPUTES
 from judge.workloads.api import World
 
 HEAL_LATE_S = 180.0
@@ -142,7 +142,7 @@ def trapped(trap: bool) -> StartAs | None:
         return None
 
     def start_as(name: str, argv: list[str], env: dict[str, str]) -> tuple[list[str], dict[str, str]]:
-        if name not in (COMPUTE, STAND_BY):
+        if name not in COMPUTES:
             return argv, env
         at = argv.index("-m")
         return [*argv[: at + 1], "judge.live.trap", *argv[at + 1 :]], env

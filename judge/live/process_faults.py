@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from embedded.stack import COMPUTE, STAND_BY
+from embedded.stack import COMPUTES
 from judge.live.cluster import HEAL_TIMEOUT_S, HealFailed, Injected
 
 LOOK_AGAIN_S = 0.1
@@ -173,7 +173,7 @@ def _signal(pid: int, signum: int) -> None:
 def process_faults(lives: Lives, names: Sequence[str], serving: Callable[[str, float], None]) -> list[_ProcessFault]:
     """Kill, pause and restart for each of ``names``; a compute controller's JVM can be killed and paused by
     itself."""
-    jvms = [f"{name}{JVM}" for name in names if name in (COMPUTE, STAND_BY)]
+    jvms = [f"{name}{JVM}" for name in names if name in COMPUTES]
     return [
         Kill(lives, [*names, *jvms], serving),
         Pause(lives, [*names, *jvms], serving),

@@ -15,7 +15,7 @@ import psycopg
 
 from embedded.layout import Step
 from embedded.ports import consecutive_ports, free_ports
-from embedded.stack import BACK, START_TIMEOUT_S, Settings, Stack, running
+from embedded.stack import BACK, Settings, Stack, running
 from journal.errors import InvalidUsage
 from judge.live.calamities import Day, PoisonView
 from judge.live.cluster import (
@@ -122,14 +122,8 @@ def one_broker(settings: ClusterSettings, progress: Progress) -> Iterator[Cluste
             ),
         )  # fmt: skip
         with running(chosen, on_step) as stack:
-            await_stand_by(stack)
+            stack.await_stand_by()  # all are there to be hurt
             yield OneBroker(stack, settings, lives)
-
-
-def await_stand_by(stack: Stack) -> None:
-    """Until all of its processes are there, to be hurt: also who stands by.  Raises what that one said."""
-    if stack.standing_by is not None:
-        stack.standing_by.result(START_TIMEOUT_S)
 
 
 def plant_at_broker(bug: str, planting: ExitStack) -> StartAs | None:

@@ -24,7 +24,7 @@ from typing import Any
 
 from embedded.jars import ensure_jars
 from embedded.layout import JARS, Step
-from embedded.stack import BACK, COMPUTE, STAND_BY, Settings, Stack, running
+from embedded.stack import BACK, COMPUTES, Settings, Stack, running
 from fleet.member import PORT
 from journal.errors import InvalidUsage, Unavailable
 from journal.names import TopicNames
@@ -50,7 +50,7 @@ from judge.live.network import BROKERS, CLIENT, Network, Rules
 from judge.live.process_faults import LOOK_AGAIN_S, Lives, process_faults
 from judge.live.proxy import Shape
 from judge.live.slowness import slow_down
-from judge.live.stack import adapter_answers, await_stand_by, plant_at_broker
+from judge.live.stack import adapter_answers, plant_at_broker
 from judge.live.stores import FullStore, SlowStore, StoreAway, slow_for_who_seals
 from judge.workloads.api import World
 
@@ -363,7 +363,7 @@ def three_brokers(settings: ClusterSettings, progress: Progress) -> Iterator[Clu
             ),
         )  # fmt: skip
         stack = cleaning.enter_context(running(chosen, shown))
-        await_stand_by(stack)
+        stack.await_stand_by()
         yield ThreeBrokers(made, kafka, stack, settings, lives, clocks, syncs, disks, store)
         with contextlib.suppress(Unavailable):
             made.heal()  # so that everybody can say goodbye
@@ -379,7 +379,7 @@ def _placed(made: Network) -> Callable[[str, list[str], dict[str, str]], tuple[l
             argv[argv.index("--host") + 1] = made.address(host)
             argv.append("--insecure")
             return made.command(host, argv), env
-        if name in (COMPUTE, STAND_BY):
+        if name in COMPUTES:
             argv = [*argv, "--flight-host", made.address(CLIENT), "--insecure"]
         elif name == "storage":
             argv = [*argv, "--host", made.address(CLIENT), "--insecure"]

@@ -30,6 +30,7 @@ from catalog_log.objects import (
 )
 from collection.binding import Binding
 from collection.writer import CollectionWriter
+from controllers.at_work import noted
 from controllers.command_topic import open_command_topic
 from controllers.commands import Command, Kind
 from controllers.commands_log import encode
@@ -40,7 +41,6 @@ from journal.errors import TidemarkError
 from journal.kafka import KafkaTransport
 from journal.names import TopicNames
 from journal.process import TRY_AGAIN
-from journal.reading import read_range
 from journal.topics import data_spec, ensure_topic
 from oracle.client import Oracle, wall_clock_ms
 from oracle.model import CommitPart
@@ -143,12 +143,10 @@ class World:
     def notes(self) -> Notes:
         """What the controller has noted."""
         transport = KafkaTransport(self.bootstrap, self.names.work("compute-default"))
-        found = Notes()
-        for batch in read_range(transport, *transport.bounds()):
-            for entry in batch:
-                found = fold_notes(found, entry)
-        transport.close()
-        return found
+        try:
+            return noted(transport)
+        finally:
+            transport.close()
 
     def send(self, *steps: Item | str) -> None:
         """Create items and drop ids, all at one catalog timestamp."""
