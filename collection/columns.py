@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 
@@ -37,6 +37,20 @@ class ColumnLike(Protocol):
 
 
 Columns = Sequence[ColumnLike]
+
+
+class PlainColumn(NamedTuple):
+    """A column without the catalog's classes: for executors, who are sent it."""
+
+    name: str
+    type: str
+    nullable: bool
+    id: int = 0
+    missing: bytes | None = None
+
+
+def plain_columns(columns: Columns) -> tuple[PlainColumn, ...]:
+    return tuple(PlainColumn(c.name, c.type, c.nullable, c.id, c.missing) for c in columns)
 
 
 @lru_cache(maxsize=4096)

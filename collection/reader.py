@@ -23,11 +23,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from collection.binding import INLINE, BoundRun, Run, pinned
 from collection.columns import Columns, with_diff
@@ -68,10 +68,16 @@ class _Span(NamedTuple):
     runs: tuple[BoundRun, ...]
 
 
-class _Records(NamedTuple):
-    """Of each its value, its offset, and the run that it is in."""
+_Taken = TypeVar("_Taken")
 
-    values: list[bytes | None]
+_Take = Callable[[Message], tuple[Any, int]]
+"""What is needed of a record, and how many bytes that is."""
+
+
+class _Records(NamedTuple):
+    """Of each its value, or what else was taken of it, its offset, and the run that it is in."""
+
+    values: list[Any]
     offsets: list[int]
     runs: list[BoundRun]
 
@@ -141,12 +147,27 @@ class RunReader:
 
     def values(self, run: Run) -> Iterator[tuple[list[bytes | None], list[int]]]:
         """The records of ``run``, whatever they are, with their offsets, in pieces; raises as :meth:`chunks`."""
+        for values, offsets, _ in self._records_of(run, None):
+            yield values, offsets
+
+    def messages(
+        self, run: Run, take: Callable[[Message], _Taken], bytes_of: Callable[[_Taken], int]
+    ) -> Iterator[list[_Taken]]:
+        """What ``take`` gives of the records of ``run``, likewise; ``bytes_of`` says how much of memory that is."""
+
+        def taken(message: Message) -> tuple[_Taken, int]:
+            found = take(message)
+            return found, bytes_of(found)
+
+        for found, _, _ in self._records_of(run, taken):
+            yield found
+
+    def _records_of(self, run: Run, taken: _Take | None) -> Iterator[_Records]:
         spans = _spans([BoundRun(0, run)])
         with self._lock:
             try:
                 self._meet({run.topic})
-                for values, offsets, _ in self._records(spans):
-                    yield values, offsets
+                yield from self._records(spans, taken)
             finally:
                 self._consumer.unassign()
 
@@ -185,12 +206,12 @@ class RunReader:
                 self._known.add(topic)
 
     def _records(
-        self, spans: dict[tuple[str, int], list[_Span]]
+        self, spans: dict[tuple[str, int], list[_Span]], taken: _Take | None = None
     ) -> Iterator[_Records]:
         """All records in the spans, in chunks."""
         doubt = _Doubt(self._bootstrap, {topic for topic, _ in spans})
         try:
-            yield from _records(self._consumer, self._renew, spans, doubt)
+            yield from _records(self._consumer, self._renew, spans, doubt, taken)
         finally:
             doubt.end()
 
@@ -336,8 +357,10 @@ def _records(
     renew: Callable[[str], Consumer],
     spans: dict[tuple[str, int], list[_Span]],
     doubt: _Doubt,
+    taken: _Take | None,
 ) -> Iterator[_Records]:
-    """All records in the spans, in chunks.  ``renew`` gives what to go on with."""
+    """All records in the spans, in chunks.  ``renew`` gives what to go on with; of each record it is what is ``taken``
+    of it, or its value."""
     cursors = {key: _Cursor(list(found)) for key, found in spans.items()}
     consumer.assign([TopicPartition(t, p, c.next) for (t, p), c in cursors.items()])
     values, offsets, runs = found = _Records([], [], [])
@@ -360,11 +383,16 @@ def _records(
                     continue
                 run = cursor.run_at(offset)
                 if run is not None:
-                    value = message.value()
-                    values.append(value)
+                    if taken is None:
+                        value = message.value()
+                        values.append(value)
+                        size += len(value or b"")
+                    else:
+                        value, length = taken(message)
+                        values.append(value)
+                        size += length
                     offsets.append(offset)
                     runs.append(run)
-                    size += len(value or b"")
                 offset += 1
             if offset > cursor.next:
                 cursor.next = offset

@@ -21,11 +21,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from collection.binding import BoundRun, Run
-from collection.columns import DIFF, sql_type
+from collection.columns import DIFF, PlainColumn, sql_type
 from collection.reader import JSON, RunReader
 from controllers.changes import TS, consolidate, only_insertions, stamp
 from controllers.compute.handing import written
-from controllers.compute.sending import SentColumn, put
+from controllers.compute.sending import put
 from controllers.peeks.peek_codec import decode_error, encode_error
 from journal.errors import TidemarkError
 from values.types import carried
@@ -40,7 +40,7 @@ class Fetch(NamedTuple):
     file server of the cluster's controller."""
 
     bootstrap: str
-    columns: tuple[SentColumn, ...]
+    columns: tuple[PlainColumn, ...]
     format: str
     place: str
 
@@ -108,7 +108,7 @@ def rows_of(run: Run) -> int:
 def told(plain: tuple) -> Fetch:
     """The order whose fields these are, as they travel."""
     fetch = Fetch(*plain)
-    return fetch._replace(columns=tuple(SentColumn(*column) for column in fetch.columns))
+    return fetch._replace(columns=tuple(PlainColumn(*column) for column in fetch.columns))
 
 
 def answer(plain: tuple, runs: bytes, task: str) -> bytes:

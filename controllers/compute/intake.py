@@ -16,12 +16,11 @@ import pickle
 from collections.abc import Sequence
 
 from collection.binding import BoundRun
-from collection.columns import Columns
+from collection.columns import Columns, plain_columns
 from collection.reader import JSON, check_all_there
 from controllers.compute.chunks import Adopted
 from controllers.compute.fetching import Fetch, packed, ranges, rows_of
 from controllers.compute.handing import Handing
-from controllers.compute.sending import sent_columns
 from controllers.compute.tasks import Lacking, answers
 
 log = logging.getLogger(__name__)
@@ -57,7 +56,7 @@ class Intake:
         """Files of ``handing``'s directory whose names begin with ``prefix``, which are the caller's; ``None`` where
         the executors lack what it takes."""
         pieces = [packed(each) for each in ranges(bound, self._range_rows)]
-        fetch = Fetch(self._bootstrap, sent_columns(columns), format_, handing.place(prefix))
+        fetch = Fetch(self._bootstrap, plain_columns(columns), format_, handing.place(prefix))
         plain = fetch._replace(columns=tuple(map(tuple, fetch.columns)))[:]
         kept: set[str] = set()
         try:

@@ -24,7 +24,7 @@ from controllers.compute.failures import of_spark
 from controllers.compute.judged_ranges import packed
 from controllers.compute.session import BESIDE_POOL, cancel_group
 from controllers.compute.tasks import Lacking, answers
-from controllers.judging import Order, Verdict
+from controllers.judging import Order, Verdict, encode_order
 from controllers.spark_masters import in_this_process
 from journal.errors import InvalidUsage, Rejected, Unavailable
 
@@ -83,7 +83,7 @@ class JudgingDesk:
         cancel = partial(cancel_group, self._spark, group)
         timer = threading.Timer(max(0.0, until - time.monotonic()), cancel)
         timer.daemon = True
-        plain = (self._bootstrap, order.topic, tuple(each[:3] for each in order.columns))
+        plain = (self._bootstrap, encode_order(order))
         with self._lock:
             if self._closed:
                 raise Unavailable("the cluster's controller is stopping")

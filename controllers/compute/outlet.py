@@ -21,8 +21,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from collection.binding import Run, joined
+from collection.columns import plain_columns
 from controllers.compute.relation import Relation
-from controllers.compute.sending import RECEIPT, Order, receipts, sent_columns
+from controllers.compute.sending import RECEIPT, Order, receipts
 from controllers.spark_masters import in_this_process
 from journal.errors import InvalidUsage
 from segments.parquet import LocalFile
@@ -86,7 +87,7 @@ class Outlet:
         tasks = cores if in_this_process(self._relation.handing.spark.sparkContext.master) else TASKS_A_CORE * cores
         handing, prefix = self._relation.handing, self._relation.own_name("sent")
         order = Order(
-            self._bootstrap, self._env, self._relation.id, sent_columns(self._relation.columns), next(self._attempts),
+            self._bootstrap, self._env, self._relation.id, plain_columns(self._relation.columns), next(self._attempts),
             handing.place(prefix), STAYS_BYTES_MAX // tasks,
         )  # fmt: skip
         named = [f"c{place}" for place in range(len(frame.columns))]

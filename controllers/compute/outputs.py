@@ -16,8 +16,8 @@ import pyarrow as pa
 from collection.binding import Run
 from collection.columns import Columns
 from collection.writer import CollectionWriter, to_be_tried_again
-from controllers.compute.sending import WRITE_BYTES_MAX, WRITE_TRIES_MAX
 from controllers.compute.view import Change
+from controllers.compute.writing_ahead import WRITE_BYTES_MAX, WRITE_TRIES_MAX
 from journal.errors import TidemarkError
 
 log = logging.getLogger(__name__)

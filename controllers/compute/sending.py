@@ -11,12 +11,10 @@ A task has some thirty million bytes of rows in memory, each a few times over, h
 from __future__ import annotations
 
 import http.client
-import os
 import pickle
 import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future
 from itertools import chain
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -24,26 +22,16 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from collection.binding import Run, joined
-from collection.columns import Columns, fit, sql_type
-from collection.writer import KEY_BYTES, CollectionWriter, to_be_tried_again
+from collection.binding import Run
+from collection.columns import PlainColumn, fit, sql_type
 from controllers.changes import as_schema, canonical, change_schema, consolidate, only_insertions
+from controllers.compute.writing_ahead import WritingAhead, writing_ahead
 from controllers.peeks.peek_codec import decode_error, encode_error
 from journal.errors import Rejected, TidemarkError
-from journal.names import TopicNames
 from segments.model import Segment, new_path
 from segments.parquet import encode, in_order
 from segments.statistics import ColumnStatistics, measured
 from values.types import carried
-
-WRITE_TRIES_MAX = 4
-"""A write waits up to 30 s for a broker by itself, so this rides out two minutes."""
-
-WRITE_BYTES_MAX = 8 << 20
-"""Of Arrow data written at once; as Avro it is of the same order, an eighth of what may be pending."""
-
-WRITES_AHEAD_MAX = 2
-"""Writes of one task without an answer, beside the one that is being encoded: that takes longer than the brokers do."""
 
 FILE_ROWS = 1_000_000
 FILE_BYTES = 32 << 20
@@ -62,16 +50,6 @@ RECEIPT = "__receipt".ljust(64, "_")
 _OVER_HTTP = "webhdfs"
 
 
-class SentColumn(NamedTuple):
-    """A column as this package's codecs know it, without the catalog's classes."""
-
-    name: str
-    type: str
-    nullable: bool
-    id: int
-    missing: bytes | None
-
-
 class Order(NamedTuple):
     """What tasks are told.  ``attempt`` is one name for all of them, ``place`` what names of files begin with: a path,
     or where executors elsewhere reach this machine's file server; ``stays`` the bytes of a task that are few."""
@@ -79,7 +57,7 @@ class Order(NamedTuple):
     bootstrap: str
     env: str
     collection: str
-    columns: tuple[SentColumn, ...]
+    columns: tuple[PlainColumn, ...]
     attempt: str
     place: str
     stays: int
@@ -106,15 +84,10 @@ class Receipt(NamedTuple):
             raise decode_error(self.error)
 
 
-def sent_columns(columns: Columns) -> tuple[SentColumn, ...]:
-    """``columns`` for an :class:`Order`."""
-    return tuple(SentColumn(c.name, c.type, c.nullable, c.id, c.missing) for c in columns)
-
-
 def told(plain: tuple) -> Order:
     """The order whose fields these are, as they travel."""
     order = Order(*plain)
-    return order._replace(columns=tuple(SentColumn(*column) for column in order.columns))
+    return order._replace(columns=tuple(PlainColumn(*column) for column in order.columns))
 
 
 def handled(order: Order, task: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -156,37 +129,20 @@ def _with(batch: pa.RecordBatch, said: pa.Array) -> pa.RecordBatch:
 
 def _receipt(order: Order, task: int, batches: Iterable[pa.RecordBatch]) -> Receipt:
     """What fails for good is said and not raised: Spark would try it three times more."""
-    writer = CollectionWriter(order.bootstrap, TopicNames(order.env), NOBODY)
     try:
-        return _Sending(order, task, writer).all(batches)
+        with writing_ahead(order.bootstrap, order.env, order.collection, order.columns, order.attempt) as written:
+            return _Sending(order, task, written).all(batches)
     except TidemarkError as error:
         return Receipt(error=encode_error(error))
-    finally:
-        writer.close()
-
-
-class _Nobody:
-    """Makes no topics: whoever gave the order had this one made, and it may be dropped by now."""
-
-    def create(self, ids: Iterable[str]) -> None: ...
-
-    def close(self, timeout_s: float | None = None) -> None: ...
-
-
-NOBODY = _Nobody()
 
 
 class _Sending:
     """The rows of one task."""
 
-    def __init__(self, order: Order, task: int, writer: CollectionWriter) -> None:
+    def __init__(self, order: Order, task: int, written: WritingAhead) -> None:
         self._order = order
         self._task = task
-        self._key = os.urandom(KEY_BYTES)
-        """One partition for all of a task's records: those of other tasks would lie between them in each."""
-        self._writer = writer
-        self._written: deque[tuple[pa.Table, Future[list[Run]]]] = deque()
-        self._runs: list[Run] = []
+        self._written = written
         self._files: list[SentFile] = []
         self._schema = change_schema([carried(sql_type(column.type)) for column in order.columns])
 
@@ -201,38 +157,15 @@ class _Sending:
                 found, rows, size = [], 0, 0
         if found:
             self._piece(found)
-        while self._written:
-            self._settle()
-        return Receipt(tuple(joined(self._runs)), tuple(self._files))
+        return Receipt(self._written.runs(), tuple(self._files))
 
     def _piece(self, batches: list[pa.RecordBatch]) -> None:
         changes = _merged(canonical(as_schema(pa.Table.from_batches(batches), self._schema)))
         if not changes.num_rows:
             return
         changes = in_order(self._order.columns, fit(self._order.columns, changes))
-        rows = max(1, changes.num_rows * WRITE_BYTES_MAX // max(changes.nbytes, 1))
-        for at in range(0, changes.num_rows, rows):
-            self._write(changes.slice(at, rows))
+        self._written.write(changes)
         self._keep(changes)
-
-    def _write(self, rows: pa.Table) -> None:
-        self._written.append((rows, self._begun(rows)))
-        while len(self._written) > WRITES_AHEAD_MAX:
-            self._settle()
-
-    def _begun(self, rows: pa.Table) -> Future[list[Run]]:
-        return self._writer.write(self._order.collection, self._order.columns, rows, self._order.attempt, self._key)
-
-    def _settle(self) -> None:
-        rows, written = self._written.popleft()
-        for tries_left in reversed(range(WRITE_TRIES_MAX)):
-            try:
-                self._runs += written.result()
-                return
-            except TidemarkError as error:
-                if not tries_left or not to_be_tried_again(error):
-                    raise
-                written = self._begun(rows)
 
     def _keep(self, changes: pa.Table) -> None:
         order, plain = self._order, only_insertions(changes)

@@ -23,6 +23,7 @@ from pathlib import Path, PurePosixPath
 
 from pyspark.sql import SparkSession
 
+import catalog_log
 import collection
 import controllers
 import functions
@@ -34,10 +35,10 @@ import values
 from controllers.spark_masters import in_this_process, on_this_machine
 from journal.errors import InvalidUsage
 
-OURS = (functions, journal, values, collection, controllers, oracle, schemas, segments)
+OURS = (functions, journal, values, catalog_log, collection, controllers, oracle, schemas, segments)
 """What functions are in, and what tasks run that write what is many (``sending.py``)."""
 
-DISTRIBUTIONS = ("pyarrow", "numpy", "confluent-kafka", "fastavro")
+DISTRIBUTIONS = ("pyarrow", "numpy", "confluent-kafka", "fastavro", "protobuf")
 """What these import, and PySpark's worker with them."""
 
 PYTHON = f"python{sys.version_info.major}.{sys.version_info.minor}"

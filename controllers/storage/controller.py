@@ -39,8 +39,10 @@ from controllers.at_work import open_at_work
 from controllers.command_topic import open_command_topic
 from controllers.commands import STORAGE
 from controllers.commands_log import Compaction, follow
+from controllers.copying import may_be_copied_elsewhere
 from controllers.nodes import register
 from controllers.protocol import Altered, ControllerState, Created, Dropped, Effect
+from controllers.storage import waves
 from controllers.storage.backlog import Backlog
 from controllers.storage.brokers import Brokers, Elsewhere
 from controllers.storage.copied import Copied
@@ -332,8 +334,13 @@ class StorageController:
             refused = f"topic {item.topic} is Tidemark's own" if self._names.kept(item.topic) else None
             self._sources[item.id] = Source(
                 item, self._brokers_of(item), partial(self._taking, item), self._oracle, self._incarnation,
-                self._at_work, refused, Backlog(item, self._executors) if item.in_place else None,
+                self._at_work, refused, self._backlog_of(item),
             )  # fmt: skip
+
+    def _backlog_of(self, item: objects.Source) -> Backlog | None:
+        if item.in_place:
+            return Backlog(self._executors, waves.RANGE_RECORDS)
+        return Backlog(self._executors, waves.FIRST_RECORDS) if may_be_copied_elsewhere(item) else None
 
     def _brokers_of(self, item: objects.Source) -> Callable[[], Brokers]:
         """On the source's thread."""
@@ -346,7 +353,7 @@ class StorageController:
     def _taking(self, item: objects.Source) -> Taking:
         if item.in_place:
             return InPlace(item, self._writer)
-        return Copied(item, self._writer, self._connection, self._rows_of)
+        return Copied(item, self._writer, self._connection, self._rows_of, self._names.env)
 
     def _connection(self, connection_id: str) -> objects.Connection:
         """One that a source names, which was there before it.  Raises ``Unavailable`` where it is gone."""

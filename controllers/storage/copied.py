@@ -22,18 +22,20 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 
 import pyarrow as pa
-from confluent_kafka import TIMESTAMP_NOT_AVAILABLE
-from confluent_kafka import Message as KafkaMessage
 
 from catalog_log.objects import Connection, Source
-from catalog_log.objects.reading import HEADERS, NONE, TIMESTAMP
+from catalog_log.objects.reading import NONE
 from collection.binding import Binding, BoundRun, Run
+from collection.columns import plain_columns
 from collection.error_rows import error_rows
 from collection.json_rows import BadRow
 from collection.messages import registry
 from collection.messages.judging import Judge, KeyedTable, Message
+from collection.messages.taken import taker
 from collection.rows import Undecodable
 from collection.writer import CollectionWriter
+from controllers.copying import may_be_copied_elsewhere
+from controllers.judging import Copying, Order, Range
 from controllers.storage.keyed_state import Inconsistent, KeyedState
 from controllers.storage.remap import Prepared
 from controllers.storage.taking import ANSWER_TIMEOUT_S, Polled, errors_written
@@ -52,7 +54,9 @@ the decoder; this is what spares asking again after a new beginning.)"""
 UNKNOWN_MAX = 10_000
 """Ids that are no schema, which are remembered until the source begins anew: a registry may learn them."""
 
-_made = tuple.__new__
+SCHEMAS_CHARS_MAX = 1 << 20
+"""Of schemas that executors are told of with each wave, and each task reads: four of the longest, hundreds of usual
+ones.  A topic of more is judged here."""
 
 Rows = Callable[[Source, Sequence[BoundRun]], Iterator[pa.Table]]
 """All changes of a source's own collection, where these runs are bound: the columns, then the diffs."""
@@ -60,13 +64,14 @@ Rows = Callable[[Source, Sequence[BoundRun]], Iterator[pa.Table]]
 
 class Copied:
     def __init__(
-        self, item: Source, writer: CollectionWriter, connection: Callable[[str], Connection], rows: Rows
+        self, item: Source, writer: CollectionWriter, connection: Callable[[str], Connection], rows: Rows, env: str
     ) -> None:
-        """``connection`` gives one by its id."""
+        """``connection`` gives one by its id; ``env`` is whose topics ``writer`` writes to."""
         self._item = item
         self._writer = writer
         self._connection = connection
         self._rows = rows
+        self._env = env
         self._judge = Judge(item)
         self._known: dict[str, dict[int, Schema | None]] = {}
         self._keyed = item.envelope != NONE
@@ -78,18 +83,7 @@ class Copied:
         self._unbound = 0
         """Parts that were not said to be bound.  Where there is one when it begins anew, another controller may have
         bound those offsets, when its registry knew more."""
-        reading = item.reading
-        self._has_headers = reading is not None and HEADERS in reading.roles
-        self._has_times = reading is not None and TIMESTAMP in reading.roles
-
-    def record(self, message: KafkaMessage) -> Message:
-        ms = -1
-        if self._has_times:  # a microsecond of ten is much, and few sources ask
-            kind, ms = message.timestamp()
-            ms = -1 if kind == TIMESTAMP_NOT_AVAILABLE else ms
-        headers = _headers(message) if self._has_headers else ()
-        # As ``Message(…)`` makes it, in half of the time.
-        return _made(Message, (message.partition(), message.offset(), message.key(), message.value(), ms, headers))
+        self.record = taker(item.reading)
 
     def begin(self, state: OracleState) -> None:
         for known in self._known.values():
@@ -132,12 +126,37 @@ class Copied:
         else:
             table, bad = self._judge.table(messages)
         prepared = _prepared(item, polled, positions, pin, messages, bad)
-        errors = errors_written(self._writer, item, prepared.bad, attempt)
         self._unbound += 1
+        errors = errors_written(self._writer, item, prepared.bad, attempt)
         if self._keyed:
             table = self._changes(keyed, prepared)
         written = self._writer.write(item.id, item.stored, table, attempt).result(ANSWER_TIMEOUT_S)
-        return prepared, CommitPart(
+        return prepared, self._part(prepared, written, errors, attempt)
+
+    def order(self, ranges: Sequence[Range], timeout_s: float, attempt: str) -> Order | None:
+        item, reading = self._item, self._item.reading
+        assert reading is not None, f"{item.id} is read where it is"
+        texts = {
+            registry_id: {number: None if of is None else of.text for number, of in known.items()}
+            for registry_id, known in self._known.items()
+        }
+        size = sum(len(text or "") for of_registry in texts.values() for text in of_registry.values())
+        if not may_be_copied_elsewhere(item) or size > SCHEMAS_CHARS_MAX:
+            return None
+        self._writer.order(item.id)
+        copying = Copying(self._env, item.id, attempt, reading, texts)
+        return Order(item.topic, plain_columns(item.stored), tuple(ranges), timeout_s, copying)
+
+    def to_bind(self, prepared: Prepared, attempt: str) -> CommitPart:
+        self._unbound += 1
+        errors = errors_written(self._writer, self._item, prepared.bad, attempt)
+        return self._part(prepared, prepared.written, errors, attempt)
+
+    def _part(
+        self, prepared: Prepared, written: Sequence[Run], errors: Sequence[Run], attempt: str
+    ) -> CommitPart:  # fmt: skip
+        item = self._item
+        return CommitPart(
             attempt,
             (
                 *(Binding(item.progress_id, run, contiguous=True) for run in prepared.runs),
@@ -176,14 +195,6 @@ class Copied:
                 for number in asked:
                     known[number] = registry.schema(connection, number)
             self._judge.know(registry_id, {number: known[number] for number in numbers})
-
-
-def _headers(message: KafkaMessage) -> Sequence[tuple[str, bytes | None]] | None:
-    """``None`` where one has a name that is no UTF-8."""
-    try:
-        return message.headers() or ()
-    except (UnicodeDecodeError, SystemError):  # by how the library was built
-        return None
 
 
 def _prepared(

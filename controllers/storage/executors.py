@@ -18,7 +18,7 @@ import pyarrow.flight as flight
 from catalog_log.image import Image
 from catalog_log.model import NODES, Node
 from controllers.commands import STORAGE
-from controllers.judging import ANSWER_BYTES_MAX, Order, Verdict, decode_verdict, encode_order
+from controllers.judging import ANSWER_BYTES_MAX, Order, Verdict, are_apart, decode_verdict, encode_order
 from controllers.node_status import in_words
 from controllers.nodes import location
 from controllers.peeks.peek_codec import decode_error
@@ -89,5 +89,7 @@ def _asked(node: Node, order: Order) -> list[Verdict]:
         for asked, each in zip_longest(order.ranges, client.do_action(action, options)):
             if asked is None or each is None or each.body.size > ANSWER_BYTES_MAX:
                 raise ValueError("other answers than there are ranges, or too long ones")
-            found.append(decode_verdict(order.topic, asked, each.body.to_pybytes()))
+            found.append(decode_verdict(order, asked, each.body.to_pybytes()))
+    if not are_apart(run for each in found for run in each.runs):
+        raise ValueError("two tasks say that the same offsets are theirs")
     return found

@@ -30,12 +30,14 @@ class Problem(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """A batch, judged: the runs to bind, the error rows to write first, and where each partition goes on."""
+    """A batch, judged: the runs to bind, the error rows to write first, and where each partition goes on.  ``written``
+    is where others wrote the rows of a source that is copied."""
 
     runs: tuple[Run, ...]
     bad: tuple[ErrorRow, ...]
     good_count: int
     positions: dict[int, int]
+    written: tuple[Run, ...] = ()
 
 
 def made_anew(topic: str, topic_id: str, pins: Collection[str]) -> Problem | None:

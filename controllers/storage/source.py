@@ -22,6 +22,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
@@ -32,7 +33,7 @@ from controllers.storage.backlog import Backlog
 from controllers.storage.brokers import Brokers
 from controllers.storage.remap import Prepared, Problem, made_anew, start_positions
 from controllers.storage.source_thread import RUNNING, SourceProblem, SourceStatus, SourceThread
-from controllers.storage.taking import ANSWER_TIMEOUT_S, InPlace, Polled, Taking
+from controllers.storage.taking import ANSWER_TIMEOUT_S, Polled, Taking
 from journal.clients import discard, reach
 from journal.errors import Unavailable
 from journal.lasting import QUIET_S, forsaken
@@ -209,10 +210,11 @@ class Source(SourceThread):
         begun, look_again_at = positions, time.monotonic() + LOOK_AGAIN_S
         try:
             while not self._stopped.is_set() and not self._moved.is_set():
-                prepared = self._wave(backlog, positions)
+                attempt = self._attempt()
+                prepared = self._wave(backlog, positions, attempt)
                 if prepared is None or self._stopped.is_set():
                     break
-                self._bind(prepared)
+                self._bind(prepared, attempt)
                 positions = prepared.positions
                 if time.monotonic() >= look_again_at:
                     self._look_again(consumer, positions)
@@ -225,14 +227,13 @@ class Source(SourceThread):
             self._committed_at = time.monotonic()
         return positions
 
-    def _bind(self, prepared: Prepared) -> None:
-        assert isinstance(self._taking, InPlace), "nothing else is judged elsewhere"
-        part = self._taking.to_bind(prepared, self._attempt())
-        self._await_commit(self._oracle.commit(part), prepared)
+    def _bind(self, prepared: Prepared, attempt: str) -> None:
+        assert self._taking is not None, "it has begun"
+        self._await_commit(self._oracle.commit(self._taking.to_bind(prepared, attempt)), prepared)
         self.status.by_executors += prepared.good_count + len(prepared.bad)
         self._count_behind()
 
-    def _wave(self, backlog: Backlog, positions: dict[int, int]) -> Prepared | None:
+    def _wave(self, backlog: Backlog, positions: dict[int, int], attempt: str) -> Prepared | None:
         """What executors judged, of the topic that we began with; ``None`` where it is for this thread to go on."""
         topic = self.status.topic
         try:
@@ -241,7 +242,8 @@ class Source(SourceThread):
             backlog.leave()
             return None
         self.status.ends |= {p: max(end, self.status.ends.get(p, 0)) for p, end in ends.items()}
-        prepared = backlog.judged(positions, ends, pin(self._topic_id))
+        assert self._taking is not None, "it has begun"
+        prepared = backlog.judged(positions, ends, pin(self._topic_id), partial(self._taking.order, attempt=attempt))
         if prepared is not None:
             self._check_id(self._brokers.ids.ask([topic])()[topic])
         return prepared

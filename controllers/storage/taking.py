@@ -9,8 +9,10 @@ from confluent_kafka import Message
 
 from catalog_log.objects import ERRORS_COLUMNS, Source
 from collection.binding import Run
+from collection.columns import plain_columns
 from collection.error_rows import ErrorRow
 from collection.writer import CollectionWriter
+from controllers.judging import Order, Range
 from controllers.storage.remap import Prepared, bindings, prepare
 from oracle.model import CommitPart
 from oracle.state import OracleState
@@ -35,6 +37,12 @@ class Taking(Protocol):
         self, polled: Polled, positions: dict[int, int], pin: str, attempt: str
     ) -> tuple[Prepared, CommitPart]:
         """Judge a batch, write what has to be written, and say what to bind.  Rows never bound are never seen."""
+
+    def order(self, ranges: Sequence[Range], timeout_s: float, attempt: str) -> Order | None:
+        """What executors are told that are to judge ``ranges``; ``None`` where they could not."""
+
+    def to_bind(self, prepared: Prepared, attempt: str) -> CommitPart:
+        """What is to be bound of a batch that was judged elsewhere."""
 
     def bound(self) -> None:
         """The oldest part that was not known to be bound is."""
@@ -61,8 +69,10 @@ class InPlace:
         prepared = prepare(self._item, polled, positions, pin)
         return prepared, self.to_bind(prepared, attempt)
 
+    def order(self, ranges: Sequence[Range], timeout_s: float, attempt: str) -> Order | None:
+        return Order(self._item.topic, plain_columns(self._item.stored), tuple(ranges), timeout_s)
+
     def to_bind(self, prepared: Prepared, attempt: str) -> CommitPart:
-        """What is to be bound of a batch that was judged, wherever that was."""
         runs = errors_written(self._writer, self._item, prepared.bad, attempt)
         return CommitPart(attempt, bindings(self._item, prepared, runs))
 

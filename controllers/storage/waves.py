@@ -10,15 +10,22 @@ from collections.abc import Mapping, Sequence
 
 from collection.binding import Run
 from collection.error_rows import ErrorRow
-from controllers.judging import Range, Verdict
+from controllers.judging import RUNS_MAX, Range, Verdict
 from controllers.storage.remap import Prepared
 
 RANGE_RECORDS = 200_000
 """Of one task: half a second of judging, thrice what a task takes to begin."""
 
-WAVE_RECORDS = 4_000_000
-"""Of one wave, which is one commit: twenty tasks, ten seconds of one executor.  Whoever reads the source has as much to
-take in at once, and reads it by tasks as well (``controllers.compute.intake``)."""
+RANGES = 20
+"""Of one wave, which is one commit: four million records at most, ten seconds of one executor.  Whoever reads the
+source has as much to take in at once, and reads it by tasks as well (``controllers.compute.intake``)."""
+
+FIRST_RECORDS = RANGE_RECORDS // 8
+"""Of one task of a source that is copied, at first: what is behind where a task must stop, since its rows are long,
+was written for nothing."""
+
+LEAST_RECORDS = RANGE_RECORDS // 40
+"""Of one task, however early the last ones stopped."""
 
 BACKLOG_RECORDS = 2_000_000
 """From which on executors are asked: what this process judges itself in five to ten seconds, and the least that keeps
@@ -62,18 +69,34 @@ def taken(
     after = dict(positions)
     good: dict[int, int] = {}
     bad: list[ErrorRow] = []
+    written: list[Run] = []
     for asked, verdict in zip(ranges, verdicts, strict=True):
         partition = asked.partition
-        if after[partition] != asked.lower:
-            continue  # the one before it was not judged to its end
+        if after[partition] != asked.lower or verdict.upper == asked.lower:
+            continue  # the one before it was not judged to its end, or it was not judged at all
+        if len(written) + len(verdict.runs) > RUNS_MAX:
+            continue
         after[partition] = verdict.upper
         good[partition] = good.get(partition, 0) + verdict.good
         bad += verdict.bad
+        written += verdict.runs
     runs = tuple(
         Run(topic, partition, positions[partition], after[partition], topic_pin, rows)
         for partition, rows in sorted(good.items())
     )
-    return Prepared(runs, tuple(bad), sum(good.values()), after)
+    return Prepared(runs, tuple(bad), sum(good.values()), after, tuple(written))
+
+
+def next_records(at_once: int, ranges: Sequence[Range], verdicts: Sequence[Verdict]) -> int:
+    """Of a range of the next wave, after one of ``at_once``: as many as tasks came to where some stopped early,
+    otherwise twice as many as before."""
+    came = [
+        verdict.upper - asked.lower
+        for asked, verdict in zip(ranges, verdicts, strict=True) if verdict.upper < asked.upper
+    ]  # fmt: skip
+    if came:
+        return max(sum(came) // len(came), LEAST_RECORDS)
+    return min(2 * at_once, RANGE_RECORDS)
 
 
 def is_poor(ranges: Sequence[Range], prepared: Prepared) -> bool:

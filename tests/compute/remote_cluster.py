@@ -13,6 +13,7 @@ import queue
 import signal
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pyarrow as pa
@@ -26,8 +27,10 @@ from pyspark.sql import SparkSession
 
 from catalog_log.bootstrap import create_environment
 from catalog_log.objects import Column
+from catalog_log.objects.reading import Format, Reading
 from collection.binding import BoundRun
-from collection.reader import ROWS
+from collection.columns import plain_columns
+from collection.reader import ROWS, RunReader
 from collection.writer import CollectionWriter
 from controllers.compute import heartbeat as heartbeat_module
 from controllers.compute import outlet as outlet_module
@@ -43,7 +46,7 @@ from controllers.compute.relation import Relation
 from controllers.compute.session import scratch_directory, serve_files, start_session, stop_session, watched
 from controllers.compute.spark_text import text
 from controllers.compute.ticks import BEGIN_S, Ticker
-from controllers.judging import Order, Range, judged_columns
+from controllers.judging import Copying, Order, Range
 from journal.errors import InvalidUsage
 from journal.names import TopicNames
 from journal.timestamps import DataTs
@@ -187,7 +190,7 @@ def main(
         sql = f"SELECT COUNT(*), COUNT(DISTINCT k), MIN(LENGTH(s)) FROM ({text(snapshot.rows())})"
         rows, distinct, width = spark.sql(sql).collect()[0]
     assert (rows, distinct) == (COUNT, COUNT) and width > WIDTH
-    judges_a_source(spark, bootstrap, env)
+    judges_a_source(spark, bootstrap, env, writer)
     names_left = {path.name for path in (scratch / "chunks").iterdir() if "_sent" in path.name}
     assert names_left == {each.path.name for each in change.sent.files}, "those of the killed task are there"
 
@@ -203,9 +206,9 @@ def main(
     print("done", flush=True)
 
 
-def judges_a_source(spark: SparkSession, bootstrap: str, env: str) -> None:
-    """Executors say which records of a topic are rows."""
-    topic, columns = f"{env}-clicks", judged_columns((Column("k", "int8", id=1),))
+def judges_a_source(spark: SparkSession, bootstrap: str, env: str, writer: CollectionWriter) -> None:
+    """Executors say which records of a topic are rows, and write those of a source that is copied."""
+    topic, columns = f"{env}-clicks", plain_columns((Column("k", "int8", id=1), Column("at", "int8", id=2)))
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for made in admin.create_topics([NewTopic(topic, 1, 1)]).values():
         made.result()
@@ -216,11 +219,20 @@ def judges_a_source(spark: SparkSession, bootstrap: str, env: str) -> None:
     assert producer.flush(60) == 0
     ranges = tuple(Range(0, at, at + RECORDS // 4) for at in range(0, RECORDS, RECORDS // 4))
     started = time.perf_counter()
-    said = JudgingDesk(spark, bootstrap).judge(Order(topic, columns, ranges, 120.0))
-    print(f"{RECORDS} records judged in {time.perf_counter() - started:.1f} s", flush=True)
+    order = Order(topic, columns[:1], ranges, 120.0)
+    reading = Reading(Format("json"), None, ("value", "offset"))
+    writer.order("u9")
+    copy = order._replace(columns=columns, copying=Copying(env, "u9", "a/1", reading, {}))
+    said, copied = (JudgingDesk(spark, bootstrap).judge(each) for each in (order, copy))
+    print(f"{RECORDS} records judged twice in {time.perf_counter() - started:.1f} s", flush=True)
     assert [each.upper for each in said] == [each.upper for each in ranges]
     bad = [each.offset for verdict in said for each in verdict.bad]
     assert bad == list(range(7, RECORDS, 1000)) and sum(each.good for each in said) == RECORDS - len(bad)
+    assert [each._replace(runs=()) for each in copied] == said
+    with closing(RunReader(bootstrap)) as reader:
+        rows = reader.read([run for verdict in copied for run in verdict.runs], columns)
+    assert rows.column(0).equals(rows.column(1)), "a row that is of another record"
+    assert sorted(rows.column(1).to_pylist()) == sorted({*range(RECORDS)} - {*bad})
 
 
 def loses_its_executors(spark: SparkSession) -> None:

@@ -13,12 +13,11 @@ import pytest
 
 from catalog_log.objects import Column
 from collection.binding import BoundRun, Run
-from collection.columns import DIFF, table_from_rows, with_diff
+from collection.columns import DIFF, plain_columns, table_from_rows, with_diff
 from collection.reader import ROWS
 from controllers.changes import TS
 from controllers.compute import fetching
 from controllers.compute.fetching import Fetch, answer, fetched, packed, ranges, rows_of
-from controllers.compute.sending import sent_columns
 from journal.errors import Unavailable
 
 KV = (Column("k", "int4", id=1), Column("v", "text", id=2))
@@ -72,7 +71,7 @@ def test_what_a_task_says_is_what_is_in_its_files(tmp_path: Path, monkeypatch: p
 
     monkeypatch.setattr(fetching, "RunReader", type("Reading", (Reader,), {"bound_chunks": chunks}))
     monkeypatch.setattr(fetching, "FILE_ROWS", 10)
-    fetch = Fetch("", sent_columns(KV), ROWS, f"{tmp_path}/f")
+    fetch = Fetch("", plain_columns(KV), ROWS, f"{tmp_path}/f")
     bound = [
         BoundRun(5, Run("t", 0, 0, 1, "gives", 12)), BoundRun(6, Run("t", 0, 1, 2, "gives", 9)),
         BoundRun(6, Run("t", 0, 2, 3, "takes", 9)), BoundRun(9, Run("t", 0, 3, 4, "takes", 3)),
@@ -90,7 +89,7 @@ def test_what_a_task_says_is_what_is_in_its_files(tmp_path: Path, monkeypatch: p
 
 def test_what_a_task_cannot_read_is_the_same_error_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetching, "RunReader", Reader)
-    plain = ("", tuple(map(tuple, sent_columns(KV))), ROWS, f"{tmp_path}/f")
+    plain = ("", tuple(map(tuple, plain_columns(KV))), ROWS, f"{tmp_path}/f")
     said = pickle.loads(answer(plain, packed([BoundRun(1, Run("gone", 0, 0, 1))]), "1"))
     with pytest.raises(Unavailable, match="rows of topic gone") as found:
         said.check()

@@ -17,18 +17,19 @@ from confluent_kafka.admin import NewTopic
 from catalog_log.model import NODES, Node
 from catalog_log.objects import Column
 from collection.binding import Run
+from collection.columns import plain_columns
 from collection.reader import RunReader
 from controllers.compute import judging_desk as module
 from controllers.compute.judging_desk import AT_ONCE_MAX, JudgingDesk
 from controllers.compute.server import ComputeServer
-from controllers.judging import Order, Range, judged, judged_columns
+from controllers.judging import Order, Range, judged
 from controllers.storage.executors import Executors
 from journal import clients
 from journal.errors import InvalidUsage, Rejected, TidemarkError, Unavailable
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration]
 
-COLUMNS = judged_columns((Column("k", "int4", False, id=1), Column("v", "text", id=2)))
+COLUMNS = plain_columns((Column("k", "int4", False, id=1), Column("v", "text", id=2)))
 RANGES = (Range(0, 0, 90), Range(1, 5, 200), Range(0, 90, 91), Range(0, 91, 300))
 
 

@@ -27,7 +27,7 @@ from catalog_log.objects import Column, Item, Table
 from catalog_log.settings import SPARK
 from collection.binding import Binding as BoundTo
 from collection.binding import BoundRun, Run, joined
-from collection.columns import DIFF, Columns, table_from_rows, with_diff
+from collection.columns import DIFF, Columns, plain_columns, table_from_rows, with_diff
 from collection.reader import ROWS, RunReader
 from collection.writer import CollectionWriter
 from controllers.arrangements.tuples import to_rows
@@ -301,7 +301,7 @@ def test_tasks_of_a_view_that_is_dropped_are_cancelled(world, spark, tmp_path) -
 def test_of_an_attempt_that_does_not_count_nothing_is_there(world, tmp_path) -> None:
     """A task that is tried again after it has produced all of its rows, and one that was done twice at once."""
     order = sending.Order(
-        world.bootstrap, world.names.env, "u9", sending.sent_columns(KV), "a", str(tmp_path / "f"), 0
+        world.bootstrap, world.names.env, "u9", plain_columns(KV), "a", str(tmp_path / "f"), 0
     )  # fmt: skip
     world.writer.order("u9")
     parts = [table_from_rows(KV, numbered(n, n + 500)) for n in range(0, 2000, 500)]
@@ -331,7 +331,7 @@ def test_what_a_task_wrote_that_is_tried_again_is_bound_by_nobody(world, spark, 
     collected, tried = module._collected, []
 
     def again(frame) -> pa.Table:
-        order = sending.Order(world.bootstrap, world.names.env, "u2", sending.sent_columns(KV), tried[-1],
+        order = sending.Order(world.bootstrap, world.names.env, "u2", plain_columns(KV), tried[-1],
                               str(tmp_path / "lost"), 0)  # fmt: skip
         given = with_diff(table_from_rows(KV, rows[:1000])).combine_chunks().to_batches()
         list(sending.handled(order, 0, iter(given)))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from catalog_log.objects import Column, Source
 from collection.binding import pin
+from collection.columns import plain_columns
 from collection.error_rows import ERROR_VALUE_CHARS_MAX
 from controllers import judging
 from controllers.compute import judged_ranges
@@ -23,7 +24,6 @@ from controllers.judging import (
     encode_order,
     encode_verdict,
     judged,
-    judged_columns,
 )
 from controllers.storage.remap import prepare
 from controllers.storage.waves import behind, is_poor, taken, wave
@@ -68,8 +68,8 @@ def test_waves_bind_what_this_process_would_have_bound(steps, at_once, records, 
             told = []
             for asked in ranges:
                 inside = [each for each in there[asked.partition] if asked.lower <= each[0] < asked.upper]
-                verdict = judged("clicks", judged_columns(COLUMNS), asked, spread(inside, rng))
-                told.append(decode_verdict("clicks", asked, encode_verdict(verdict)))
+                verdict = judged("clicks", plain_columns(COLUMNS), asked, spread(inside, rng))
+                told.append(decode_verdict(ORDER, asked, encode_verdict(verdict)))
             found = taken("clicks", positions, ranges, told, pin("t1"))
             assert found.runs, "nothing comes of it"
             for run in found.runs:
@@ -113,7 +113,7 @@ def test_what_is_behind_a_range_that_was_not_judged_to_its_end_is_not_bound() ->
     assert is_poor(ranges, taken("clicks", {0: 0, 1: 0}, ranges, [Verdict(5, 5), *verdicts[1:]], "pin"))
 
 
-ORDER = Order("clicks", judged_columns(COLUMNS), (Range(0, 3, 9), Range(1, 0, 1)), 12.5)
+ORDER = Order("clicks", plain_columns(COLUMNS), (Range(0, 3, 9), Range(1, 0, 1)), 12.5)
 
 
 def test_an_order_comes_as_it_was_sent() -> None:
@@ -163,13 +163,13 @@ def test_what_is_no_order_is_said(change) -> None:
 )  # fmt: skip
 def test_nobody_can_say_so_of_a_range(raw) -> None:
     with pytest.raises(ValueError):
-        decode_verdict("clicks", Range(0, 3, 9), json.dumps({"good": 0, "bad": [], **raw}).encode())
+        decode_verdict(ORDER, Range(0, 3, 9), json.dumps({"good": 0, "bad": [], "runs": [], **raw}).encode())
 
 
 @pytest.mark.parametrize("body", [b"", b"null", b"[]", b"7", b"\xff", b"[" * 100_000])
 def test_what_is_no_verdict_at_all_is_said(body) -> None:
     with pytest.raises(ValueError):
-        decode_verdict("clicks", Range(0, 3, 9), body)
+        decode_verdict(ORDER, Range(0, 3, 9), body)
 
 
 def test_whatever_a_task_raises_its_reader_is_closed(monkeypatch) -> None:
@@ -197,5 +197,5 @@ def test_whatever_a_task_raises_its_reader_is_closed(monkeypatch) -> None:
     monkeypatch.setattr(judged_ranges, "RunReader", Reader)
     monkeypatch.setattr(judging, "decode_batch", failing)
     with pytest.raises(MemoryError):
-        judged_ranges.answer(("", "clicks", (("a", "int4", True),)), judged_ranges.packed(Range(0, 0, 1)), "t")
+        judged_ranges.answer(("", encode_order(ORDER)), judged_ranges.packed(Range(0, 0, 1)), "t")
     assert closed == [False]

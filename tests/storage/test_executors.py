@@ -14,6 +14,7 @@ import pytest
 
 from catalog_log.model import NODES, Node
 from catalog_log.objects import Column
+from collection.columns import plain_columns
 from controllers.judging import (
     ANSWER_BYTES_MAX,
     Order,
@@ -21,13 +22,12 @@ from controllers.judging import (
     Verdict,
     decode_order,
     encode_verdict,
-    judged_columns,
 )
 from controllers.peeks.peek_codec import encode_error
 from controllers.storage.executors import Executors
 from journal.errors import InvalidUsage, Rejected, TidemarkError, Unavailable
 
-ORDER = Order("clicks", judged_columns((Column("a", "int4"),)), (Range(0, 0, 9), Range(1, 5, 6)), 10.0)
+ORDER = Order("clicks", plain_columns((Column("a", "int4"),)), (Range(0, 0, 9), Range(1, 5, 6)), 10.0)
 GOOD = [Verdict(9, 9), Verdict(6, 0)]
 
 

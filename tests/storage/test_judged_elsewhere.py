@@ -10,7 +10,8 @@ import json
 import pickle
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow.flight as flight
 import pytest
@@ -18,13 +19,17 @@ from confluent_kafka import Producer
 
 from catalog_log.log import CatalogLog
 from catalog_log.model import Node
+from catalog_log.objects import Column, Source
+from catalog_log.objects.reading import Format, Reading
 from controllers.compute.judged_ranges import answer, packed
-from controllers.judging import Order, decode_order, encode_verdict
+from controllers.judging import Order, decode_order, encode_order, encode_verdict
 from controllers.nodes import register
 from controllers.peeks.peek_codec import encode_error
 from controllers.storage import backlog as backlog_module
 from controllers.storage import waves
 from journal.errors import InvalidUsage, Unavailable
+from tests.registry import SchemaRegistry
+from tests.storage.test_copied_sources import OLDER, PERSON, Copying, copying, of_registry
 from tests.storage.test_storage_controller import World, eventually, state_of
 
 pytestmark = pytest.mark.integration
@@ -61,7 +66,7 @@ class Cluster(flight.FlightServerBase):
         return [*map(flight.Result, said)]
 
     def judged(self, order: Order) -> list[bytes]:
-        plain = (self.bootstrap, order.topic, tuple(each[:3] for each in order.columns))
+        plain = (self.bootstrap, encode_order(order))
         found = []
         for each in order.ranges:
             asked, told = pickle.loads(answer(plain, packed(each), "t"))  # noqa: S301 - our own
@@ -71,11 +76,17 @@ class Cluster(flight.FlightServerBase):
 
 
 @pytest.fixture
-def world(broker: str, env_name: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+def small_waves(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waves, "BACKLOG_RECORDS", COUNT // 10)
-    monkeypatch.setattr(waves, "WAVE_RECORDS", COUNT // 4)
+    monkeypatch.setattr(waves, "RANGES", 8)
     monkeypatch.setattr(waves, "RANGE_RECORDS", 100)
+    monkeypatch.setattr(waves, "FIRST_RECORDS", 20)
+    monkeypatch.setattr(waves, "LEAST_RECORDS", 10)
     monkeypatch.setattr("controllers.storage.source.BATCH_ROWS_MAX", 50)
+
+
+@pytest.fixture
+def world(broker: str, env_name: str, small_waves: None) -> Iterator[World]:
     made = World(broker, env_name)
     try:
         yield made
@@ -259,4 +270,155 @@ def test_a_source_most_of_whose_records_are_no_rows_goes_on_by_itself(world: Wor
     eventually(lambda: len(world.errors(errors)) == COUNT)
     assert [offset for *_, offset in world.errors(errors)] == list(range(COUNT))
     assert 0 < by_executors(controller) < 10 and len(cluster.orders) == 1
+    cluster.shutdown()
+
+
+class Lines:
+    """A copied source, what was sent to it and what should come of it."""
+
+    def __init__(self, world: Copying, reading: Reading, columns: tuple[Column, ...]) -> None:
+        self.world = world
+        world.make_topic("lines", 3)
+        self.reading, self.columns = reading, columns
+        self.expected: Counter = Counter()
+        self.ends = [0] * 3
+        self.bad = 0
+        self.source: Source
+
+    def send(self, records: Iterable[tuple[bytes | None, tuple | None]]) -> None:
+        """Values, and what is in the rows that they are, but for the partition and the offset."""
+        for n, (value, row) in enumerate(records):
+            partition = n % 3
+            self.world.producer.produce(self.world.topic("lines"), value, partition=partition)
+            if row is None:
+                self.bad += 1
+            else:
+                self.expected[(*row, partition, self.ends[partition])] += 1
+            self.ends[partition] += 1
+        assert self.world.producer.flush(30) == 0
+
+    def tell(self) -> None:
+        self.source = self.world.copied("lines", self.columns, self.reading)
+
+    def are_there(self, count: int) -> None:
+        eventually(lambda: self.world.taken(self.source) == count)
+        assert self.world.contents(self.source) == dict(self.expected)
+
+
+JSON_LINES = (
+    Reading(Format("json"), None, ("value", "value", "partition", "offset")),
+    (Column("id", "int4", False), Column("t", "text"), Column("p", "int4", False), Column("o", "int8", False)),
+)
+
+
+def some_json(count: int) -> list[tuple[bytes, tuple | None]]:
+    return [
+        (b"bad", None) if n % 41 == 3 else (json.dumps({"id": n, "t": f"t{n}"}).encode(), (n, f"t{n}"))
+        for n in range(count)
+    ]
+
+
+@pytest.fixture
+def copies(broker: str, env_name: str, small_waves: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Copying]:
+    monkeypatch.setattr(waves, "RANGE_RECORDS", 300)  # each task has a client that reads, and another that writes
+    monkeypatch.setattr(waves, "FIRST_RECORDS", 150)
+    with copying(broker, env_name) as made:
+        yield made
+
+
+def judged_twice(cluster: Cluster, order: Order) -> list[bytes]:
+    """As where a task is tried again after it has written: what the second says counts."""
+    cluster.judged(order)
+    return cluster.judged(order)
+
+
+def judged_and_dead(cluster: Cluster, order: Order) -> list[bytes]:
+    """As where a cluster dies once its tasks have written."""
+    cluster.judged(order)
+    return fail()
+
+
+@pytest.mark.parametrize("says", [judged_twice, judged_and_dead])
+def test_rows_of_a_copied_source_are_written_by_a_cluster_and_bound_once(copies: Copying, says) -> None:
+    lines = Lines(copies, *JSON_LINES)
+    lines.send(some_json(COUNT))
+    cluster = Cluster(copies, says)
+    lines.tell()
+    controller = copies.start()
+    lines.are_there(COUNT)
+    good = sum(lines.expected.values())
+    eventually(lambda: [(each["good_rows"], each["bad_rows"]) for each in controller.status()["sources"]]
+               == [(good, lines.bad)])  # fmt: skip
+    judged = by_executors(controller)
+    assert judged == 0 if says is judged_and_dead else COUNT - 500 <= judged <= COUNT
+    cluster.shutdown()
+
+
+def test_two_controllers_and_a_cluster_copy_each_message_once(copies: Copying) -> None:
+    lines = Lines(copies, *JSON_LINES)
+    lines.send(some_json(COUNT))
+    asked, go_on = threading.Event(), threading.Event()
+
+    def slow(cluster: Cluster, order: Order) -> list[bytes]:
+        found = cluster.judged(order)
+        asked.set()
+        assert go_on.wait(60)
+        return found
+
+    cluster = Cluster(copies, slow)
+    lines.tell()
+    copies.start()
+    assert asked.wait(60)
+    for _, stopped, _ in copies.running:
+        stopped.set()
+    copies.start()
+    go_on.set()
+    lines.are_there(COUNT)
+    copies.stop()
+    cluster.shutdown()
+
+
+def test_a_schema_that_comes_late_is_learnt_here_and_executors_go_on(copies: Copying, monkeypatch) -> None:
+    monkeypatch.setattr(backlog_module, "AGAIN_S", 0.0)
+    registry = SchemaRegistry()
+    copies.connect(of_registry(registry))
+    older, newer = registry.register("lines-value", OLDER), registry.register("lines-value", PERSON)
+    reading = Reading(Format("avro", schema=json.dumps(PERSON), registry_id="u9"), None,
+                      ("value", "value", "partition", "offset"))  # fmt: skip
+    columns = (Column("id", "int8", False), Column("name", "text"), *JSON_LINES[1][2:])
+    lines = Lines(copies, reading, columns)
+    lines.send((registry.encode(older, {"id": 1}), (1, None)) for _ in range(COUNT))
+    lines.send((registry.encode(newer, {"id": 2, "name": "a"}), (2, "a")) for _ in range(COUNT))
+    lines.send([(b"\0\0\0\0\x77\x02", None)] * 3)
+    cluster = Cluster(copies)
+    lines.tell()
+    controller = copies.start()
+    lines.are_there(2 * COUNT + 3)
+    assert by_executors(controller) >= COUNT
+    told = {frozenset(order.copying.schemas["u9"]) for order in cluster.orders}
+    assert frozenset({older}) in told and frozenset({older, newer}) in told
+    cluster.shutdown()
+    registry.close()
+
+
+def test_a_source_dropped_under_a_wave_leaves_no_topic(copies: Copying) -> None:
+    lines = Lines(copies, *JSON_LINES)
+    lines.send(some_json(COUNT))
+    asked, go_on = threading.Event(), threading.Event()
+
+    def slow(cluster: Cluster, order: Order) -> list[bytes]:
+        found = cluster.judged(order)
+        asked.set()
+        assert go_on.wait(60)
+        return found
+
+    cluster = Cluster(copies, slow)
+    lines.tell()
+    controller = copies.start()
+    assert asked.wait(60)
+    copies.tell("u1", "u2")
+    go_on.set()
+    topic = copies.names.data("u1")
+    eventually(lambda: not controller.status()["sources"])
+    eventually(lambda: topic not in copies.admin.list_topics(timeout=5).topics)
     cluster.shutdown()

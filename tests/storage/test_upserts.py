@@ -246,7 +246,7 @@ def test_a_source_that_has_rows_of_equal_keys_goes_on_as_it_was() -> None:
 
     def held(*rows: tuple) -> Copied:
         table = with_diff(table_from_rows(columns, rows))
-        copied = Copied(of, None, None, lambda *_: (each for each in (table,)))
+        copied = Copied(of, None, None, lambda *_: (each for each in (table,)), "e")
         copied.begin(state)
         return copied
 
@@ -289,7 +289,7 @@ def test_what_failed_in_the_middle_is_made_anew(monkeypatch) -> None:
     """A disk that was full: what is kept is made of the rows again, once there is room."""
     of = source("upsert")
     rows = with_diff(table_from_rows(of.stored, [("k", 1, 2.0)]))
-    copied = Copied(of, None, None, lambda *_: (each for each in (rows,)))
+    copied = Copied(of, None, None, lambda *_: (each for each in (rows,)), "e")
     state = SimpleNamespace(
         bindings=lambda _: SimpleNamespace(ends=lambda: {("t", 0): 5}, bound=SimpleNamespace(base=(), recent=()))
     )
